@@ -64,7 +64,8 @@ class Lines {
   void add_container(const ContainerEntry& container) {
     const core::ContainerRecord& record = container.record;
     begin_container(cat(core::display_name(record), record.sandbox ? " (sandbox)" : "", ", ",
-                        word_of(container.status), container.is_throttled() ? ", throttled" : ""));
+                        word_of(container.status), container.paused ? ", paused" : "",
+                        container.is_throttled() ? ", throttled" : ""));
     add("id", printable(record.id));
     if (container.status != ContainerStatus::kDead)
       add("pid",

@@ -41,6 +41,7 @@ Json container_json(const ContainerEntry& container) {
   Json json = {{"id", record.id},
                {"name", record.name},
                {"state", word_of(container.status)},
+               {"paused", container.paused},
                {"sandbox", record.sandbox},
                {"pid", record.pid.value()},
                {"cgroup", record.cgroup},

@@ -48,6 +48,7 @@ struct ContainerEntry {
   core::ContainerRecord record;
   Entry cgroup;
   ContainerStatus status = ContainerStatus::kDead;
+  bool paused = false;                              ///< a live one whose processes are frozen
   std::optional<int> oom_score_adj = std::nullopt;  ///< of a live one
 
   /// Whether a memory.high of podqos's throttles it.

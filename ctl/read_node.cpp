@@ -13,6 +13,7 @@
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/observe_root.h"
+#include "common/cgroup/value.h"
 #include "common/codec/settings_table.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
@@ -26,6 +27,7 @@
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
+#include "common/sys/directory.h"
 #include "common/sys/process.h"
 #include "ctl/node_checks.h"
 #include "ctl/node_model.h"
@@ -33,6 +35,25 @@
 
 namespace podqos::ctl {
 namespace {
+
+/// Whether the processes of a running container are frozen, as by docker pause.
+/// @note Documentation/admin-guide/cgroup-v2.rst, cgroup.events; cgroup-v1/freezer-subsystem.rst
+bool is_paused(cgroup::Machine& cgroups, const core::ContainerRecord& container) {
+  if (cgroups.layout_without_hugepages().cpu == core::CgroupVersion::kV2) {
+    const auto events = cgroups.read(container.cgroup, core::Controller::kCpu, "cgroup.events");
+    return events && cgroup::find_key(*events, "frozen") == 1;
+  }
+  const auto places = cgroups.cgroups_of(container.pid);
+  for (const sys::ProcCgroup& place : places ? *places : std::vector<sys::ProcCgroup>{}) {
+    if (std::ranges::find(place.controllers, "freezer") == place.controllers.end()) continue;
+    // The machine reads the controllers that podqos writes, of which this is none.
+    const auto directory = sys::Directory::open(cat("/sys/fs/cgroup/freezer", place.path));
+    const auto state =
+        directory ? directory->read_file("freezer.state", 16) : fail(directory.error());
+    return state && trimmed(*state) != "THAWED";
+  }
+  return false;
+}
 
 /// Compares the records with the kernel's values, and collects what is wrong.
 class Reader {
@@ -202,7 +223,8 @@ class Reader {
                                            .cgroup = ruled(record, container),
                                            .status = live    ? ContainerStatus::kLive
                                                      : alive ? ContainerStatus::kPending
-                                                             : ContainerStatus::kDead});
+                                                             : ContainerStatus::kDead,
+                                           .paused = live && is_paused(cgroups_, container)});
       const auto score = sys::oom_score_adj_of(container.pid);
       if (live && score) entry.oom_score_adj = *score;
       held.push_back(alive && core::tells_of_updates(record, container)

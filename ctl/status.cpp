@@ -77,7 +77,7 @@ std::string node_text(const Node& node, const Screen& screen) {
 
 // pods
 
-/// "2/3", of containers that run and all; ", 1 pending, 1 throttled, 2 OOM-killed" if any
+/// "2/3", of containers that run and all; ", 1 pending, 1 paused, 1 throttled, 2 OOM-killed" if any
 /// are, the last of processes.
 std::string running_of(const PodEntry& pod) {
   if (pod.record.released_at) return "released";
@@ -92,6 +92,7 @@ std::string running_of(const PodEntry& pod) {
     });
   };
   add("pending", count([](const auto& each) { return each.status == ContainerStatus::kPending; }));
+  add("paused", count([](const auto& each) { return each.paused; }));
   add("throttled", count([](const auto& each) { return each.is_throttled(); }));
   add("OOM-killed", pod.oom_kills);
   return out;

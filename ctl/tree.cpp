@@ -102,14 +102,14 @@ class TreeTable {
     return std::string{leaf};
   }
 
-  /// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
+  /// A container, marked if it is not live, paused, a sandbox, or outside its pod's cgroup.
   void add_container(std::size_t depth, const ContainerEntry& container, const std::string& pod) {
     const core::ContainerRecord& record = container.record;
     const bool live = container.status == ContainerStatus::kLive;
     const bool dead = container.status == ContainerStatus::kDead;
     add(depth,
         cell(cat(core::display_name(record), live ? "" : cat(" (", word_of(container.status), ")"),
-                 record.sandbox ? " (sandbox)" : "",
+                 container.paused ? " (paused)" : "", record.sandbox ? " (sandbox)" : "",
                  is_below(record.cgroup, pod) ? "" : cat(" at ", printable(record.cgroup))),
              dead ? Colour::kRed : Colour::kNone),
         container.cgroup);

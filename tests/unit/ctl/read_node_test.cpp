@@ -13,9 +13,9 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/sys/process.h"
+#include "ctl/node_model.h"
 #include "ctl/node_checks.h"
 #include "ctl/node_json.h"
-#include "ctl/node_model.h"
 #include "ctl/node_text.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/ctl/stored.h"
@@ -286,6 +286,24 @@ TEST_F(ViewedPod, HasNoLimitThatTheKernelDoesNotHave) {
   EXPECT_EQ(dump(shown["limits"]), R"({"cpuMilli":null,"memoryBytes":null})");
   // As top has it.
   EXPECT_EQ(dump(shown["requests"]), R"({"cpuMilli":null,"memoryBytes":null})");
+}
+
+/// As docker pause does; crun's own cgroup below the scope is frozen with it.
+/// @note Documentation/admin-guide/cgroup-v2.rst, cgroup.events
+TEST_F(ViewedPod, TellsThatAContainerIsPaused) {
+  core::ContainerRecord container;
+  container.id = "app-id";
+  container.state = core::ContainerState::kLive;
+  container.pid = Pid{::getpid()};
+  container.start_time = sys::start_time_of(container.pid).value().value();
+  container.cgroup = "/pod/app";
+  record_.containers = {container};
+  tree_.make("/pod/app");
+  auto& files = tree_.cgroups.at("/pod/app").files;
+  files["cgroup.events"] = "populated 1\nfrozen 0\n";
+  EXPECT_EQ(pod()["containers"][0]["paused"], false);
+  files["cgroup.events"] = "populated 1\nfrozen 1\n";
+  EXPECT_EQ(pod()["containers"][0]["paused"], true);
 }
 
 TEST_F(ViewedPod, TellsThatItHasEnded) {
