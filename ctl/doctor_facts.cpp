@@ -99,10 +99,10 @@ DirectoryFacts read_directory(const std::string& path) {
 }
 
 LockFacts read_lock(const std::string& path) {
-  LockFacts facts{.path = path};
+  LockFacts facts;
   struct stat found{};
   timespec now{};
-  if (::lstat(facts.path.c_str(), &found) != 0 || ::clock_gettime(CLOCK_REALTIME, &now) != 0)
+  if (::lstat(path.c_str(), &found) != 0 || ::clock_gettime(CLOCK_REALTIME, &now) != 0)
     return facts;
   const FileLockers lockers = parse_locks(read_proc("locks"), found.st_dev, found.st_ino);
   facts.holder = lockers.holder;

@@ -28,7 +28,6 @@ struct KernelFacts {
 
 /// A file's flock(2) as the kernel shows it; proc_locks(5).
 struct LockFacts {
-  std::string path = {};
   std::optional<Pid> holder = std::nullopt;
   std::string program = {};     ///< the holder's name
   std::chrono::seconds held{};  ///< since the last one took it

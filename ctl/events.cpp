@@ -41,35 +41,32 @@ struct EventsOptions {
 };
 
 /// Which events are shown.
-class Filter {
- public:
-  /// @return the errors of select()
-  /// @param pods  have to outlive the filter
-  static Result<Filter> make(const EventsOptions& options,
-                             const std::vector<core::PodRecord>& pods) {
-    Filter filter;
-    if (!options.since.empty())
-      filter.since_ = parse_since(options.since, sys::wall_clock()).value_or(UnixMillis{0});
-    if (options.pod.empty()) return filter;
-    auto selection = select(pods, options.pod);
-    if (!selection) {
-      Error error = std::move(selection).error().with_context("in the journal of events");
-      if (error.code == ErrorCode::kNotFound)
-        error.message += "; it has ids in place of names that docker or podman run --name gave";
-      return fail(std::move(error));
-    }
-    filter.selection_ = *selection;
-    return filter;
-  }
+struct Filter {
+  UnixMillis since;
+  std::optional<Selection> selection;
 
-  [[nodiscard]] bool shows(const Event& event) const {
-    return event.time >= since_ && (!selection_ || is_about(event, *selection_));
+  void apply_to(std::vector<Event>& events) const {
+    std::erase_if(events, [&](const Event& event) {
+      return event.time < since || (selection && !is_about(event, *selection));
+    });
   }
-
- private:
-  UnixMillis since_;
-  std::optional<Selection> selection_;
 };
+
+/// @return the errors of select()
+/// @param pods  have to outlive the filter
+Result<Filter> filter_of(const EventsOptions& options, const std::vector<core::PodRecord>& pods) {
+  Filter filter;
+  if (!options.since.empty())
+    filter.since = parse_since(options.since, sys::wall_clock()).value_or(UnixMillis{0});
+  if (options.pod.empty()) return filter;
+  const auto selection = select(pods, options.pod);
+  if (selection) filter.selection = *selection;
+  if (selection) return filter;
+  Error error = Error{selection.error()}.with_context("in the journal of events");
+  if (error.code == ErrorCode::kNotFound)
+    error.message += "; it has ids in place of names that docker or podman run --name gave";
+  return fail(std::move(error));
+}
 
 class Printer {
  public:
@@ -124,7 +121,7 @@ Result<int> follow(store::EventReader& reader, const Filter& filter, Printer& pr
   while (waits_for_output()) {
     PODQOS_ASSIGN(auto list, reader.next());
     warn_of_damage(list);
-    std::erase_if(list.events, [&](const Event& event) { return !filter.shows(event); });
+    filter.apply_to(list.events);
     if (!list.events.empty() && printer.show(list.events) != kDone) return kRefused;
   }
   return kDone;
@@ -149,8 +146,8 @@ Result<int> run_events(const EventsOptions& options, const Cli& cli) {
   PODQOS_ASSIGN(auto list, reader->next());
   warn_of_damage(list);
   const std::vector<core::PodRecord> pods = pods_in(list.events);
-  PODQOS_ASSIGN(const auto filter, Filter::make(options, pods));
-  std::erase_if(list.events, [&](const Event& event) { return !filter.shows(event); });
+  PODQOS_ASSIGN(const auto filter, filter_of(options, pods));
+  filter.apply_to(list.events);
   const std::int64_t last = options.follow && options.last == 0 ? kFollowed : options.last;
   const auto surplus = std::ssize(list.events) - static_cast<std::ptrdiff_t>(last);
   if (last > 0 && surplus > 0)

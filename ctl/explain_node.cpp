@@ -21,7 +21,6 @@
 #include "common/core/pods/pod_name.h"
 #include "common/sys/directory.h"
 #include "common/sys/process.h"
-#include "ctl/node_text.h"
 #include "ctl/records.h"
 #include "ctl/selector.h"
 
@@ -37,132 +36,112 @@ core::CgroupValues looked_at(core::CgroupValues values) {
   return values;
 }
 
-/// A control file: what the kernel has otherwise than the rule, or than a new cgroup where no rule
-/// is, and who has set it.
-struct HeldFile {
-  std::string name;
-  std::optional<std::string> rule;
-  std::optional<std::string> kernel;  ///< printable
-  std::string_view note;
+/// Cgroups of what is explained, for programs and for people.
+struct HeldCgroups {
+  /// [{"cgroup", "container", "files": [{"file", "rule", "kernel", "note"}], "oomScoreAdj"}]
+  Json json = Json::array();
+  std::string text = {};
 };
 
-/// @param engine_sets  whether its engine sets values that podqos leaves
-HeldFile file_of(const core::WriteFile& write, std::optional<std::string> rule,
-                 const Result<std::string>& held, const core::CgroupLayout& layout,
-                 bool engine_sets) {
-  const auto version = layout.version_of(write.controller);
-  const core::ValueRow* const row = version ? core::row_with(write.file, *version) : nullptr;
-  const std::string usual =
-      rule || row == nullptr ? rule.value_or("") : std::string{row->on(*version).unset};
-  HeldFile file{.name = write.file, .rule = std::move(rule), .kernel = {}, .note = {}};
-  if (held) file.kernel = printable(held->substr(0, held->find('\n')));
-  if (held && !usual.empty() && !cgroup::holds_value(write.file, *held, usual))
-    file.note = engine_sets ? "set by its engine, its runtime or another program: podqos keeps it"
-                            : "set by another program, or held by usage: podqosctl reconcile";
-  return file;
-}
+/// Compares what the kernel has with the rules.
+class HeldFiles {
+ public:
+  HeldFiles(cgroup::Machine& cgroups, const ExplainParams& params, const Screen& screen)
+      : cgroups_(cgroups), params_(params), screen_(screen) {}
 
-/// The files of a cgroup, by the rule and in the kernel; not those that a kernel may lack and does.
-std::vector<HeldFile> files_of(cgroup::Machine& cgroups, const std::string& path,
-                               core::CgroupValues values, const ExplainParams& params,
-                               bool engine_sets) {
-  if (params.driver == core::Driver::kSystemd) values = core::rounded_by_systemd(values);
-  // Those of huge pages only in containers that name them.
-  const bool plain = engine_sets && values.hugepages.empty();
-  const core::CgroupLayout& layout = plain ? cgroups.layout_without_hugepages() : params.layout;
-  const Contents rules = files_on(values, layout, params.formula);
-  std::map<std::string, HeldFile> files;
-  for (const core::Step& step :
-       core::lower_values(path, looked_at(std::move(values)), layout, params.formula, "")) {
-    const auto* write = std::get_if<core::WriteFile>(&step);
-    if (write == nullptr) continue;
-    const auto held = cgroups.read(path, write->controller, write->file);
-    if (!held && write->on_refusal != core::OnRefusal::kFail) continue;
-    const auto found = rules.find(write->file);
-    std::optional<std::string> rule;
-    if (found != rules.end()) rule = found->second;
-    files.insert_or_assign(write->file,
-                           file_of(*write, std::move(rule), held, layout, engine_sets));
-  }
-  std::vector<HeldFile> list;
-  for (auto& [name, file] : files)
-    list.push_back(std::move(file));
-  return list;
-}
-
-/// A cgroup of what is explained.
-struct HeldCgroup {
-  std::string path;
-  std::optional<std::string> container;  ///< its name; nullopt: the pod's
-  std::vector<HeldFile> files;
-  std::optional<int> rule_score = std::nullopt;  ///< of a container
-  std::optional<int> held_score = std::nullopt;
-};
-
-std::vector<HeldCgroup> cgroups_of(cgroup::Machine& cgroups, const core::PodRecord& record,
-                                   const Explanation& e, const ExplainParams& params) {
-  std::vector<HeldCgroup> list = {
-      {record.cgroup, std::nullopt,
-       files_of(cgroups, record.cgroup, record.kubelets_own ? core::CgroupValues{} : e.values,
-                params, record.kubelets_own)}};
-  for (const core::ContainerRecord& container : record.containers) {
-    const auto found = std::ranges::find(e.containers, container.name,
-                                         [](const auto& each) { return each.container.name; });
-    if (found == e.containers.end()) continue;
-    HeldCgroup& held = list.emplace_back(
-        HeldCgroup{container.cgroup, core::display_name(container),
-                   files_of(cgroups, container.cgroup, found->values, params, true)});
-    // Until it is live, the process is its creator.
-    const bool live = container.state == core::ContainerState::kLive &&
-                      sys::is_alive(container.pid, container.start_time);
-    const auto score = sys::oom_score_adj_of(container.pid);
-    if (!record.kubelets_own) held.rule_score = found->oom_score_adj;
-    if (live && score) held.held_score = *score;
-  }
-  return list;
-}
-
-/// [{"cgroup", "container", "files": [{"file", "rule", "kernel", "note"}], "oomScoreAdj"}]
-Json cgroups_json(const std::vector<HeldCgroup>& cgroups) {
-  Json list = Json::array();
-  for (const HeldCgroup& each : cgroups) {
-    Json files = Json::array();
-    for (const auto& [name, rule, kernel, note] : each.files)
-      files.push_back(
-          {{"file", name}, {"rule", json_of(rule)}, {"kernel", json_of(kernel)}, {"note", note}});
-    list.push_back({{"cgroup", each.path},
-                    {"container", json_of(each.container)},
-                    {"files", std::move(files)}});
-    if (each.container)
-      list.back()["oomScoreAdj"] = {{"rule", json_of(each.rule_score)},
-                                    {"kernel", json_of(each.held_score)}};
-  }
-  return list;
-}
-
-std::string cgroups_text(const std::vector<HeldCgroup>& cgroups, const Screen& screen) {
-  std::string out;
-  for (const HeldCgroup& cgroup : cgroups) {
-    std::string title = shown_path(cat("Cgroup of ", cgroup.container.value_or("the pod"), " "),
-                                   cgroup.path, screen);
-    title.pop_back();  // the newline
-    std::vector<Row> rows = {heading({"FILE", "RULE", "KERNEL", "NOTE"})};
-    for (const auto& [name, rule, kernel, note] : cgroup.files) {
-      const auto of =
-          name.starts_with("memory.") ? core::Controller::kMemory : core::Controller::kCpu;
-      const auto shown = [&](const std::optional<std::string>& value) {
-        return cell(value ? cgroup::shown_value(of, *value) : "-");
-      };
-      rows.push_back({cell(name), shown(rule), shown(kernel), cell(std::string{note})});
+  HeldCgroups read(const core::PodRecord& record, const Explanation& e) {
+    add_files(record.cgroup, record.kubelets_own ? core::CgroupValues{} : e.values,
+              record.kubelets_own);
+    add_cgroup(record.cgroup, nullptr);
+    for (const core::ContainerRecord& container : record.containers) {
+      const auto found = std::ranges::find(e.containers, container.name,
+                                           [](const auto& each) { return each.container.name; });
+      if (found == e.containers.end()) continue;
+      add_files(container.cgroup, found->values, true);
+      // Until it is live, the process is its creator.
+      const bool live = container.state == core::ContainerState::kLive &&
+                        sys::is_alive(container.pid, container.start_time);
+      const auto score = sys::oom_score_adj_of(container.pid);
+      const Json rule = record.kubelets_own ? Json(nullptr) : Json(found->oom_score_adj);
+      const Json held = live && score ? Json(*score) : Json(nullptr);
+      const auto shown = [](const Json& number) { return number.is_null() ? "-" : number.dump(); };
+      rows_.push_back({cell("oom_score_adj"), cell(shown(rule)), cell(shown(held))});
+      add_cgroup(container.cgroup, core::display_name(container));
+      found_.json.back()["oomScoreAdj"] = {{"rule", rule}, {"kernel", held}};
     }
-    if (cgroup.container)
-      rows.push_back(
-          {cell("oom_score_adj"), cell(shown(cgroup.rule_score)), cell(shown(cgroup.held_score))});
-    out += cat("\n", paint(cell(std::move(title), Colour::kBold), screen.colour), "\n",
-               format_table(rows, screen));
+    return std::move(found_);
   }
-  return out;
-}
+
+ private:
+  /// The files of a cgroup, by the rule and in the kernel; not those that a kernel may lack and
+  /// does.
+  /// @param engine_sets  whether its engine sets values that podqos leaves
+  void add_files(const std::string& path, core::CgroupValues values, bool engine_sets) {
+    if (params_.driver == core::Driver::kSystemd) values = core::rounded_by_systemd(values);
+    // Those of huge pages only in containers that name them.
+    const bool plain = engine_sets && values.hugepages.empty();
+    const core::CgroupLayout& layout = plain ? cgroups_.layout_without_hugepages() : params_.layout;
+    const Contents rules = files_on(values, layout, params_.formula);
+    std::map<std::string, core::WriteFile> writes;
+    for (const core::Step& step :
+         core::lower_values(path, looked_at(std::move(values)), layout, params_.formula, ""))
+      if (const auto* write = std::get_if<core::WriteFile>(&step))
+        writes.insert_or_assign(write->file, *write);
+    for (const auto& [name, write] : writes) {
+      const auto held = cgroups_.read(path, write.controller, name);
+      const auto rule = rules.find(name);
+      if (held || write.on_refusal == core::OnRefusal::kFail)
+        add_file(write, rule == rules.end() ? std::nullopt : std::optional{rule->second}, held,
+                 engine_sets);
+    }
+  }
+
+  /// What the kernel has otherwise than the rule, or than a new cgroup where no rule is, and who
+  /// has set it.
+  void add_file(const core::WriteFile& write, const std::optional<std::string>& rule,
+                const Result<std::string>& held, bool engine_sets) {
+    const auto version = params_.layout.version_of(write.controller);
+    const core::ValueRow* const row = version ? core::row_with(write.file, *version) : nullptr;
+    const std::string usual =
+        rule || row == nullptr ? rule.value_or("") : std::string{row->on(*version).unset};
+    std::string note;
+    if (held && !usual.empty() && !cgroup::holds_value(write.file, *held, usual))
+      note = engine_sets ? "set by its engine, its runtime or another program: podqos keeps it"
+                         : "set by another program, or held by usage: podqosctl reconcile";
+    std::optional<std::string> kernel;
+    if (held) kernel = printable(held->substr(0, held->find('\n')));
+    const auto shown = [&](const std::optional<std::string>& value) {
+      return cell(value ? cgroup::shown_value(write.controller, *value) : "-");
+    };
+    rows_.push_back({cell(write.file), shown(rule), shown(kernel), cell(note)});
+    files_.push_back({{"file", write.file},
+                      {"rule", json_of(rule)},
+                      {"kernel", json_of(kernel)},
+                      {"note", note}});
+  }
+
+  /// Puts the files into a table of their own.
+  /// @param container  its name; null: the cgroup is the pod's
+  void add_cgroup(const std::string& path, const Json& container) {
+    std::string title = shown_path(
+        cat("Cgroup of ", container.is_null() ? "the pod" : container.get<std::string>(), " "),
+        path, screen_);
+    title.pop_back();  // the newline
+    rows_.insert(rows_.begin(), heading({"FILE", "RULE", "KERNEL", "NOTE"}));
+    found_.text += cat("\n", paint(cell(std::move(title), Colour::kBold), screen_.colour), "\n",
+                       format_table(std::exchange(rows_, {}), screen_));
+    found_.json.push_back({{"cgroup", path},
+                           {"container", container},
+                           {"files", std::exchange(files_, Json::array())}});
+  }
+
+  cgroup::Machine& cgroups_;
+  const ExplainParams& params_;
+  const Screen& screen_;
+  std::vector<Row> rows_;
+  Json files_ = Json::array();
+  HeldCgroups found_;
+};
 
 /// The id under which a bundle's container is likely to be created.
 std::string id_of(const codec::OciConfig& config, const std::string& directory) {
@@ -268,16 +247,16 @@ Result<std::string> explain_running(std::string_view selector, ExplainParams par
   params.driver = core::driver_of(record.cgroup);
   PODQOS_ASSIGN(const auto e, explain(record, params));
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
-  const auto held = cgroups_of(cgroups, record, e, params);
+  const auto held = HeldFiles{cgroups, params, screen}.read(record, e);
   const std::string path = cat(params.settings.state_dir, "/pods/", record.pod.uid, ".json");
   const std::string name = core::display_name(record);
   if (output.is_json())
-    return dump(with_explanation(
-               e, params, {{"pod", name}, {"record", path}, {"cgroups", cgroups_json(held)}})) +
+    return dump(with_explanation(e, params,
+                                 {{"pod", name}, {"record", path}, {"cgroups", held.json}})) +
            "\n";
   return cat(paint(cell(cat("Pod ", name), Colour::kCyan), screen.colour), "\n",
              values_text(e, params, screen), shorten(cat("record  ", path), screen.width), "\n",
-             cgroups_text(held, screen), warnings_text(e.warnings, screen));
+             held.text, warnings_text(e.warnings, screen));
 }
 
 Result<std::string> explain_bundle(const BundleOptions& bundle, ExplainParams params,

@@ -14,6 +14,7 @@
 #include "common/core/pods/merge.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
+#include "ctl/usage.h"
 
 namespace podqos::ctl {
 core::CgroupLayout layout_of(core::CgroupVersion version,
@@ -222,10 +223,7 @@ Contents properties_on(const core::CgroupValues& values, const core::CgroupLayou
 }
 
 Json json_of(const core::ResourceList& list) {
-  const auto cpu = core::find(list, core::kCpu);
-  const auto memory = core::find(list, core::kMemory);
-  return {{"cpuMilli", cpu ? Json(cpu->milli_value()) : Json(nullptr)},
-          {"memoryBytes", memory ? Json(memory->value()) : Json(nullptr)}};
+  return json_of(amounts_of(list));
 }
 
 Json json_of(const core::TierSum& sum) {

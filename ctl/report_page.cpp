@@ -169,7 +169,7 @@ class UsageTable {
     std::string rows = row("node", "all pods", "of what is allocatable", node_);
     for (const TopRow& each : rows_of(entries_, {.sort = std::nullopt})) {
       const UsageEntry& entry = entries_[each.entry];
-      rows += row(kKinds.at(static_cast<std::size_t>(entry.kind)), label_of(each.entry),
+      rows += row(kKinds.at(static_cast<std::size_t>(entry.kind)), label_of(entries_, each.entry),
                   detail_of(entry), entry);
     }
     return cat("<table class=\"usage\">\n<thead><tr>", head, "</tr></thead>\n<tbody>\n", rows,
@@ -182,12 +182,6 @@ class UsageTable {
   template <class Value>
   static void add(std::optional<Value>& sum, const std::optional<Value>& part) {
     if (part) sum = sum.value_or(Value{}) + *part;
-  }
-
-  [[nodiscard]] std::string label_of(std::size_t index) const {
-    const UsageEntry& entry = entries_[index];
-    if (entry.kind != EntryKind::kContainer) return full_name(entries_, index);
-    return entry.name.empty() ? std::string{core::short_id(entry.id)} : entry.name;
   }
 
   static std::string detail_of(const UsageEntry& entry) {

@@ -154,14 +154,6 @@ Json report_of(const core::RequestedResize& done, bool changed) {
           {"limits", json_of(resources.limits)}};
 }
 
-/// CPU and memory of a list.
-Amounts amounts_of(const core::ResourceList& list) {
-  Amounts amounts;
-  if (const auto cpu = core::find(list, core::kCpu)) amounts.cpu = MilliCpu{cpu->milli_value()};
-  if (const auto memory = core::find(list, core::kMemory)) amounts.memory = Bytes{memory->value()};
-  return amounts;
-}
-
 /// "pod default/web, container app: requests cpu 250m; limits -".
 std::string text_of(const core::PodRecord& pod, const core::RequestedResize& done, bool changed) {
   const core::Resources resources = core::amounts_of(done.after, done.container).resources;

@@ -72,12 +72,10 @@ std::optional<UnixMillis> parse_since(const std::string& text, UnixMillis now) {
 }
 
 std::string format_local(UnixMillis time) {
-  constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   const std::tm parts = local_time(time);
-  const auto two = [](int number) { return std::to_string(100 + number).substr(1); };
-  return cat(kMonths.at(static_cast<std::size_t>(parts.tm_mon)), " ", two(parts.tm_mday), " ",
-             two(parts.tm_hour), ":", two(parts.tm_min), ":", two(parts.tm_sec));
+  std::array<char, 32> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%b %d %H:%M:%S", &parts);
+  return {text.data(), size};
 }
 
 }  // namespace podqos::ctl

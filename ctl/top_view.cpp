@@ -129,11 +129,8 @@ class TopTable {
  private:
   /// In a tree the last part of the name is enough.
   [[nodiscard]] std::string label_of(const TopRow& row) const {
-    const UsageEntry& entry = (*entries_)[row.entry];
-    if (view_->tree && entry.kind == EntryKind::kContainer)
-      return cat(std::string(row.depth, ' '),
-                 printable(entry.name.empty() ? core::short_id(entry.id) : entry.name));
-    return cat(std::string(row.depth, ' '), printable(full_name(*entries_, row.entry)));
+    const auto name = view_->tree ? ctl::label_of : full_name;
+    return cat(std::string(row.depth, ' '), printable(name(*entries_, row.entry)));
   }
 
   const std::vector<UsageEntry>* entries_;
@@ -166,6 +163,17 @@ std::string title_of(const UsageSample& sample, const TopView& view) {
              seconds_text(std::chrono::milliseconds{sample.interval_ms}), ", by ",
              view.sort ? top_columns()[*view.sort].word : "name", view.reversed ? " reversed" : "",
              only.empty() ? "" : cat("; only ", join(only, ", ")));
+}
+
+/// Title, heading, and rows from the first one of the view on.
+std::vector<std::string> lines_of(const UsageSample& sample, const TopView& view,
+                                  const TopTable& table, std::size_t width,
+                                  std::size_t page = std::numeric_limits<std::size_t>::max()) {
+  std::vector<std::string> lines = cut({title_of(sample, view)}, width);
+  lines.push_back(table.rows() == 0 ? cut({"no pods"}, width).front() : table.heading());
+  for (std::size_t i = view.first; i < table.rows() && i - view.first < page; ++i)
+    lines.push_back(table.line(i));
+  return lines;
 }
 
 std::vector<std::string> help_lines() {
@@ -242,14 +250,7 @@ std::vector<TopRow> rows_of(const std::vector<UsageEntry>& entries, const TopVie
 
 std::vector<std::string> format_top(const UsageSample& sample, const TopView& view,
                                     std::size_t width, ColourMode mode) {
-  const TopTable table{sample, view, width, mode};
-  std::vector<std::string> lines = {title_of(sample, view)};
-  if (table.rows() == 0) lines.emplace_back("no pods");
-  lines = cut(std::move(lines), width);
-  if (table.rows() > 0) lines.push_back(table.heading());
-  for (std::size_t i = 0; i < table.rows(); ++i)
-    lines.push_back(table.line(i));
-  return lines;
+  return lines_of(sample, view, TopTable{sample, view, width, mode}, width);
 }
 
 TopScreen draw_top(const UsageSample& sample, const TopView& view, TopSize size, ColourMode mode) {
@@ -258,15 +259,9 @@ TopScreen draw_top(const UsageSample& sample, const TopView& view, TopSize size,
   const TopTable table{sample, view, size.width, mode};
   TopView shown = view;
   shown.first = std::min(view.first, table.rows() - std::min(table.rows(), page));
-  std::vector<std::string> lines =
-      view.mode == TopMode::kHelp ? help_lines() : std::vector{title_of(sample, view)};
-  if (view.mode != TopMode::kHelp && table.rows() == 0) lines.emplace_back("no pods");
-  lines = cut(std::move(lines), size.width);
-  if (view.mode != TopMode::kHelp && table.rows() > 0) {
-    lines.push_back(table.heading());
-    for (std::size_t i = shown.first; i < std::min(table.rows(), shown.first + page); ++i)
-      lines.push_back(table.line(i));
-  }
+  std::vector<std::string> lines = view.mode == TopMode::kHelp
+                                       ? cut(help_lines(), size.width)
+                                       : lines_of(sample, shown, table, size.width, page);
   lines.resize(page + kOthers - 1);
   lines.push_back(cut({bottom_line(shown, table.rows(), page)}, size.width).front());
   while (lines.size() > size.height)

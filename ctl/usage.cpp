@@ -52,16 +52,11 @@ void add(std::optional<Value>& sum, const std::optional<Value>& part) {
   if (part) sum = sum.value_or(Value{}) + *part;
 }
 
-Amounts amounts_of(const core::ResourceList& list) {
-  Amounts amounts;
-  // 0 is no limit, and as a request as good as none.
-  if (const MilliCpu cpu = core::cpu_of(list); cpu > MilliCpu{}) amounts.cpu = cpu;
-  if (const Bytes memory{core::memory_of(list).value()}; memory > Bytes{}) amounts.memory = memory;
+/// 0 is no limit, and as a request as good as none.
+Amounts without_zeros(Amounts amounts) {
+  if (amounts.cpu <= MilliCpu{}) amounts.cpu.reset();
+  if (amounts.memory <= Bytes{}) amounts.memory.reset();
   return amounts;
-}
-
-Amounts amounts_of(const core::TierSum& sum) {
-  return {.cpu = sum.cpu, .memory = sum.memory};
 }
 
 /// Puts a pod and its containers behind the others.
@@ -89,13 +84,11 @@ void add_pod(const core::PodRecord& record, std::size_t tier, std::vector<UsageE
     entry.id = container.id;
     entry.name = container.name;
     const core::Container* const known = core::find_container(record.pod, container.name);
-    entry.requests = known != nullptr ? amounts_of(known->resources.requests) : Amounts{};
-    entry.limits = known != nullptr ? amounts_of(known->resources.limits) : Amounts{};
+    const core::Resources given = known != nullptr ? known->resources : core::Resources{};
+    entry.requests = without_zeros(amounts_of(given.requests));
+    entry.limits = without_zeros(amounts_of(given.limits));
   }
 }
-
-constexpr std::array kClasses = {core::QosClass::kGuaranteed, core::QosClass::kBurstable,
-                                 core::QosClass::kBestEffort};
 
 /// Records of one tree by class.
 using PodsByClass = std::map<core::QosClass, std::vector<const core::PodRecord*>>;
@@ -126,17 +119,24 @@ void add_tree(const std::string& root, const core::TreeRecord* tree, const PodsB
                        .parent = top,
                        .qos_class = qos_class,
                        .cgroup = path == root ? "" : path,
-                       .requests = amounts_of(sum)});
+                       .requests = {.cpu = sum.cpu, .memory = sum.memory}});
     for (const core::PodRecord* record : found->second)
       add_pod(*record, tier, entries);
   }
-  entries[top].requests = amounts_of(all);
+  entries[top].requests = {.cpu = all.cpu, .memory = all.memory};
 }
 
 }  // namespace
 
 Amounts requests_of(const core::PodRecord& record) {
-  return amounts_of(core::pod_requests(core::whole_pod(record.pod, record.sums)));
+  return without_zeros(amounts_of(core::pod_requests(core::whole_pod(record.pod, record.sums))));
+}
+
+Amounts amounts_of(const core::ResourceList& list) {
+  Amounts amounts;
+  if (const auto cpu = core::find(list, core::kCpu)) amounts.cpu = MilliCpu{cpu->milli_value()};
+  if (const auto memory = core::find(list, core::kMemory)) amounts.memory = Bytes{memory->value()};
+  return amounts;
 }
 
 Amounts limits_in(const cgroup::CgroupView& cgroup) {
@@ -223,8 +223,13 @@ std::string full_name(const std::vector<UsageEntry>& entries, std::size_t index)
                                  .id = entry.id});
     case EntryKind::kContainer: break;
   }
-  return cat(full_name(entries, entry.parent), "/",
-             entry.name.empty() ? core::short_id(entry.id) : entry.name);
+  return cat(full_name(entries, entry.parent), "/", label_of(entries, index));
+}
+
+std::string label_of(const std::vector<UsageEntry>& entries, std::size_t index) {
+  const UsageEntry& entry = entries[index];
+  if (entry.kind != EntryKind::kContainer) return full_name(entries, index);
+  return entry.name.empty() ? std::string{core::short_id(entry.id)} : entry.name;
 }
 
 std::vector<UsageEntry> leave(std::vector<UsageEntry> entries, std::vector<bool> wanted) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -49,12 +50,17 @@ struct Amounts {
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
 
+/// CPU and memory of a list; nullopt for what it does not name.
+[[nodiscard]] Amounts amounts_of(const core::ResourceList& list);
 /// What the pod requests; nullopt for 0, which is as good as none.
 [[nodiscard]] Amounts requests_of(const core::PodRecord& record);
 /// The limits that the kernel has.
 [[nodiscard]] Amounts limits_in(const cgroup::CgroupView& cgroup);
 /// {"cpuMilli": 500, "memoryBytes": null}.
 [[nodiscard]] Json json_of(const Amounts& amounts);
+
+inline constexpr std::array kClasses = {core::QosClass::kGuaranteed, core::QosClass::kBurstable,
+                                        core::QosClass::kBestEffort};
 
 enum class EntryKind : std::uint8_t { kTree, kTier, kPod, kContainer };
 
@@ -90,6 +96,8 @@ struct UsageEntry {
 /// @param memory  version that carries the memory controller
 void add_sums(std::vector<UsageEntry>& entries, std::optional<core::CgroupVersion> memory);
 
+/// "app", or the first digits of its id; of all but containers full_name(). Not yet printable.
+[[nodiscard]] std::string label_of(const std::vector<UsageEntry>& entries, std::size_t index);
 /// "default/web/app", "default/web", "Burstable", "/podqos/kubepods"; uid or id where there is no
 /// name. Not yet printable.
 [[nodiscard]] std::string full_name(const std::vector<UsageEntry>& entries, std::size_t index);

@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CheckLock, TellsWhoHoldsItForTooLong) {
   const core::Settings settings;
-  LockFacts facts{.path = "/run/podqos/lock"};
+  LockFacts facts;
   EXPECT_EQ(shown({check_lock(facts, settings)}), "lock ok: free\n");
   facts.holder = Pid{12};
   facts.program = "podqos-hook";
