@@ -43,41 +43,24 @@ class Lines {
     indent_ = "  ";
   }
 
-  /// Values of the kernel, with those of the rule where they differ, usage, and what was counted.
-  void add_values(const Entry& entry, const std::optional<std::int64_t>& oom_kills) {
-    const cgroup::CgroupView& held = entry.held;
-    add("cgroup", printable(held.path(), kLongestPath));
-    add(held.cpu_weight() ? "cpu weight" : "cpu shares", share_of(entry));
-    add("cpu limit",
-        cat(shown_quota(held), held.cpu_periods().value_or(0) == 0
-                                   ? ""
-                                   : cat(", throttled in ", shown(held.cpu_throttled_periods()),
-                                         " of ", *held.cpu_periods(), " periods")));
-    if (const auto used = held.cpu_usage_ns()) add("cpu time", shown_seconds(*used));
-    add("memory", cat(shown(held.memory_usage()), " in use, limit ", memory_limit_of(entry)));
-    for (const Protection& each : kProtections)
-      if (const auto text = shown(each, entry); !text.empty()) add(each.file, text);
-    add("processes", cat(shown(held.pids()), ", limit ", shown(held.pids_limit())));
-    if (oom_kills) add("OOM kills", cat(*oom_kills));
+  void add_values(const PodEntry& pod, const ContainerEntry* container) {
+    for (const Value& each : values_of(pod, container))
+      add(each.name, each.text);
   }
 
-  void add_container(const ContainerEntry& container) {
+  void add_container(const PodEntry& pod, const ContainerEntry& container) {
     const core::ContainerRecord& record = container.record;
     begin_container(cat(core::display_name(record), record.sandbox ? " (sandbox)" : "", ", ",
-                        word_of(container.status), container.paused ? ", paused" : "",
+                        container.status(), container.paused ? ", paused" : "",
                         container.is_throttled() ? ", throttled" : ""));
     add("id", printable(record.id));
-    if (container.status != ContainerStatus::kDead)
-      add("pid",
-          cat(record.pid.value(), ", OOM score adjustment ", shown(container.oom_score_adj)));
-    add_values(container.cgroup, container.cgroup.held.oom_kills_of_container());
+    if (container.alive) add("pid", cat(record.pid.value()));
+    add_values(pod, &container);
   }
 
   [[nodiscard]] std::string text() const { return format_table(rows_, screen_); }
 
  private:
-  static constexpr std::size_t kLongestPath = 4096;
-
   const Screen& screen_;
   std::string_view indent_;
   std::vector<Row> rows_;
@@ -119,6 +102,56 @@ Result<Description> describe(const app::ConfigurationReport& configuration,
   return found;
 }
 
+std::vector<Value> values_of(const PodEntry& pod, const ContainerEntry* container) {
+  constexpr std::size_t kLongestPath = 4096;
+  const Entry& entry = container == nullptr ? pod.cgroup : container->cgroup;
+  const cgroup::CgroupView& held = entry.held;
+  std::vector<Value> values = {{"cgroup", printable(held.path(), kLongestPath)}};
+  const auto add = [&](std::string_view name, std::string text, std::string sentence = "") {
+    values.push_back({name, std::move(text), std::move(sentence)});
+  };
+  if (container == nullptr) {
+    const std::string requests = shown(requests_of(pod.record));
+    add("requests", requests,
+        requests == "-" ? "requests are none, so that it has the least share of the CPU"
+                        : cat("requests are ", requests));
+  }
+  if (held.cpu_weight())
+    add("CPU weight", share_of(entry));
+  else
+    add("CPU shares", share_of(entry), cat("CPU shares are ", share_of(entry)));
+  add("CPU limit", shown_quota(held));
+  if (const auto throttled = held.cpu_throttled_periods().value_or(0); throttled > 0) {
+    const std::string in = cat("in ", throttled, " of ", shown(held.cpu_periods()), " periods");
+    add("throttled", in, cat("CPU limit made it wait ", in));
+  }
+  if (const auto used = held.cpu_usage_ns()) add("CPU time", shown_seconds(*used));
+  const std::string usage = shown(held.memory_usage());
+  const std::string limit = memory_limit_of(entry);
+  add("memory", cat(usage, " in use, limit ", limit),
+      cat("memory limit is ", limit == "-" ? "none" : limit, "; ", usage, " are in use"));
+  for (const Protection& each : kProtections)
+    if (auto text = shown(each, entry); !text.empty()) add(each.file, std::move(text));
+  const std::string pids = shown(held.pids_limit());
+  add("processes", cat(shown(held.pids()), ", limit ", pids),
+      cat("processes are ", shown(held.pids()), pids == "-" ? ", without limit" : ", at most ",
+          pids == "-" ? "" : pids));
+  if (container != nullptr && container->oom_score_adj) {
+    const std::string score = cat(*container->oom_score_adj);
+    add("OOM score", score, cat("OOM score adjustment is ", score));
+  }
+  const auto kills =
+      container == nullptr ? pod.oom_kills : held.oom_kills_of_container().value_or(0);
+  if (kills > 0)
+    add("OOM kills", cat(kills),
+        cat("processes were OOM-killed: ", kills, ", as the kernel counts"));
+  return values;
+}
+
+std::string reason_of(const core::PodRecord& record) {
+  return verdict_of(record, core::whole_pod(record.pod, record.sums)).reason;
+}
+
 Json describe_json(const Description& description) {
   Json json = pod_json(description.pod, description.findings);
   add_counters(json, description.pod.cgroup.held);
@@ -136,14 +169,14 @@ std::string describe_text(const Description& description, const Screen& screen) 
   Lines lines{screen};
   lines.add("pod", core::display_name(record));
   lines.add("uid", printable(record.pod.uid));
+  if (const std::string& id = core::engine_id(record); !id.empty()) lines.add("id", printable(id));
   const std::string_view engine = core::format_engine(record.engine);
   lines.add("engine", engine.empty() ? "-" : engine);
-  lines.add("class", cat(shown_class(record), ", by ", core::format_source(record.class_source)));
-  lines.add("requests", shown(requests_of(record)));
-  lines.add("limits", shown(limits_in(description.pod.cgroup.held)));
-  lines.add_values(description.pod.cgroup, description.pod.oom_kills);
+  lines.add("class", cat(shown_class(record), ": ", reason_of(record), " (by ",
+                         core::format_source(record.class_source), ")"));
+  lines.add_values(description.pod, nullptr);
   for (const ContainerEntry& container : description.pod.containers)
-    lines.add_container(container);
+    lines.add_container(description.pod, container);
   return cat(lines.text(), events_text(description.events, screen));
 }
 

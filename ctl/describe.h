@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/app/configuration.h"
@@ -30,6 +31,19 @@ struct Description {
                                            const NodeRecords& records, cgroup::Machine& cgroups,
                                            const Selection& selected,
                                            std::vector<core::Event> events);
+
+/// One thing that is told of a pod's or container's cgroup.
+struct Value {
+  std::string_view name;      ///< "CPU limit"
+  std::string text;           ///< "500m (rule 1)"; "-" for none
+  std::string sentence = {};  ///< behind "Its"; "": `name` and `text`
+};
+/// Values of the kernel, with those of the rule where they differ, usage, and what was counted.
+/// @param container  of the pod; nullptr: of the pod itself
+[[nodiscard]] std::vector<Value> values_of(const PodEntry& pod, const ContainerEntry* container);
+
+/// Why a pod has its class: "no cpu or memory is requested …".
+[[nodiscard]] std::string reason_of(const core::PodRecord& record);
 
 /// As `describe -o json` prints it: the pod of node_json(), for it and its containers what the
 /// kernel has counted ("cpuUsageNs", "cpuPeriods", "cpuThrottledPeriods"), and its "events".

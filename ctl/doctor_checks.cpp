@@ -210,9 +210,9 @@ Finding check_eviction(const core::Settings& settings, const Node& node, const R
   const bool oomd_runs = units && oomd != units->end() && oomd->second.active;
   for (const TreeEntry& tree : node.trees) {
     const auto tier = std::ranges::find_if(
-        tree.tiers, [](const TierEntry& each) { return each.eviction.has_value(); });
+        tree.tiers, [](const TierEntry& each) { return !each.evicts_at.empty(); });
     if (tier == tree.tiers.end()) continue;
-    const std::string_view by = tier->eviction->by;
+    const std::string_view by = tier->evicted_by;
     check.text = cat("by ", by);
     if (by != "podqos-nri" && !units) {
       check.text += cat(", of which nothing is known: ", units.error().message);

@@ -5,7 +5,7 @@
 
 #include "common/core/pods/pod_name.h"
 #include "ctl/event_pods.h"
-#include "ctl/node_text.h"
+#include "ctl/usage.h"
 
 namespace podqos::ctl {
 namespace {
@@ -40,7 +40,7 @@ Json container_json(const ContainerEntry& container) {
   rule.update(json_of(container.cgroup.protection));
   Json json = {{"id", record.id},
                {"name", record.name},
-               {"state", word_of(container.status)},
+               {"state", container.status()},
                {"paused", container.paused},
                {"sandbox", record.sandbox},
                {"pid", record.pid.value()},
@@ -69,8 +69,8 @@ Json tree_json(const TreeEntry& tree) {
     Json& json = tiers.emplace_back(Json{{"qosClass", core::format_qos_class(each.qos_class)}});
     json.update(tier_json(each));
     json["eviction"] = nullptr;
-    if (each.eviction)
-      json["eviction"] = {{"memoryPressure", each.eviction->pressure}, {"by", each.eviction->by}};
+    if (!each.evicts_at.empty())
+      json["eviction"] = {{"memoryPressure", each.evicts_at}, {"by", each.evicted_by}};
   }
   return {{"kubepods", tree.kubepods},
           {"top", tree.top ? tier_json(*tree.top) : Json(nullptr)},
@@ -80,11 +80,11 @@ Json tree_json(const TreeEntry& tree) {
 /// What the node has for pods, and what of it they request, by class.
 Json amounts_json(const Node& node) {
   Json classes = Json::array();
-  for (const auto& [qos_class, requested, counted] : node.classes)
+  for (const core::QosClass qos_class : kClasses)
     classes.push_back({{"qosClass", core::format_qos_class(qos_class)},
-                       {"pods", requested.pods},
-                       {"requests", json_of(requested)},
-                       {"counted", json_of(counted)}});
+                       {"pods", node.requested.of(qos_class).pods},
+                       {"requests", json_of(node.requested.of(qos_class))},
+                       {"counted", json_of(node.counted.of(qos_class))}});
   const core::TierSum reserved{.cpu = rest_of(node.capacity.cpu, node.allocatable.cpu),
                                .memory = rest_of(node.capacity.memory, node.allocatable.memory)};
   return {{"cgroupVersion",

@@ -19,6 +19,7 @@
 #include "ctl/finding.h"
 #include "ctl/not_managed.h"
 #include "ctl/records.h"
+#include "ctl/usage.h"
 
 // The node as all views of podqosctl show it: read once, by read_node().
 namespace podqos::ctl {
@@ -36,21 +37,22 @@ struct Entry {
   }
 };
 
-enum class ContainerStatus : std::uint8_t {
-  kLive,
-  kPending,  ///< it is being created
-  kDead,
-};
-
 /// A container of a pod. Its rule has what podqos gives it beside the limits that its runtime has
 /// set, and not what its author has set.
 struct ContainerEntry {
   core::ContainerRecord record;
   Entry cgroup;
-  ContainerStatus status = ContainerStatus::kDead;
-  bool paused = false;                              ///< a live one whose processes are frozen
+  bool alive = false;   ///< while it is pending, the process that creates it
+  bool paused = false;  ///< a live one whose processes are frozen
   std::optional<int> oom_score_adj = std::nullopt;  ///< of a live one
 
+  [[nodiscard]] bool is_live() const {
+    return alive && record.state == core::ContainerState::kLive;
+  }
+  /// "live", "pending" or "dead".
+  [[nodiscard]] std::string_view status() const {
+    return is_live() ? "live" : alive ? "pending" : "dead";
+  }
   /// Whether a memory.high of podqos's throttles it.
   [[nodiscard]] bool is_throttled() const { return record.throttling && record.throttling->since; }
 };
@@ -63,32 +65,20 @@ struct PodEntry {
   std::vector<ContainerEntry> containers = {};
 };
 
-/// At which memory pressure a tier loses a pod, and by whom.
-struct TierEviction {
-  std::string pressure;
-  std::string_view by;
-};
-
 /// A cgroup above pods.
 struct TierEntry {
   core::QosClass qos_class;
   core::TierSum sum;  ///< what its pods request
   Entry cgroup;
-  bool converging = false;  ///< usage keeps the memory limit above its rule
-  std::optional<TierEviction> eviction = std::nullopt;
+  bool converging = false;     ///< usage keeps the memory limit above its rule
+  std::string evicts_at = {};  ///< the memory pressure at which it loses a pod; "": none
+  std::string_view evicted_by = {};
 };
 
 struct TreeEntry {
   std::string kubepods;                         ///< the root, in which Guaranteed pods lie
   std::optional<TierEntry> top = std::nullopt;  ///< the cgroup above it, if podqos has created that
   std::vector<TierEntry> tiers = {};            ///< one of each class
-};
-
-/// What pods of a class request, and what of it counts.
-struct ClassEntry {
-  core::QosClass qos_class;
-  core::TierSum requested;
-  core::TierSum counted;
 };
 
 struct Node {
@@ -98,7 +88,8 @@ struct Node {
   core::TierSum capacity = {};     ///< CPU and memory
   core::TierSum allocatable = {};  ///< for pods
   core::TierSum kubelets = {};     ///< what a kubelet's pods request
-  std::vector<ClassEntry> classes = {};
+  core::ByClass<core::TierSum> requested = {};
+  core::TierSums counted = {};  ///< what of it counts
   std::vector<TreeEntry> trees = {};
   std::vector<PodEntry> pods = {};  ///< by class and name
   /// What is wrong with records, pods and tiers.

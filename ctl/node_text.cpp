@@ -84,15 +84,6 @@ std::string format_notices(const app::ConfigurationReport& configuration, const 
   return out;
 }
 
-std::string_view word_of(ContainerStatus status) {
-  switch (status) {
-    case ContainerStatus::kLive: return "live";
-    case ContainerStatus::kPending: return "pending";
-    case ContainerStatus::kDead: break;
-  }
-  return "dead";
-}
-
 std::string shown_class(const core::PodRecord& pod) {
   return cat(core::format_qos_class(pod.qos_class), pod.complete ? "" : " (partial)",
              pod.kubelets_own ? " (kubelet's)" : "");
@@ -103,7 +94,7 @@ Running running_in(const PodEntry& pod) {
   for (const ContainerEntry& container : pod.containers) {
     if (container.record.sandbox) continue;
     ++running.all;
-    running.live += container.status == ContainerStatus::kLive ? 1 : 0;
+    running.live += container.is_live() ? 1 : 0;
   }
   return running;
 }

@@ -59,8 +59,6 @@ struct ViewOptions {
 
 /// "Burstable", " (partial)" if containers may come, " (kubelet's)" if podqos only counts the pod.
 [[nodiscard]] std::string shown_class(const core::PodRecord& pod);
-/// "live", "pending" or "dead".
-[[nodiscard]] std::string_view word_of(ContainerStatus status);
 
 /// How many of a pod's containers run; the sandbox does not count.
 struct Running {

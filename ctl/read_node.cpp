@@ -108,14 +108,10 @@ class Reader {
     node_.allocatable = {.cpu = core::allocatable_cpu(settings_, rules_.capacity),
                          .memory = core::allocatable_memory(settings_, rules_.capacity)};
     node_.kubelets = records_.node.sums.kubelets;
-    core::TierSums requested;
+    node_.counted = records_.node.sums;
     for (const core::PodRecord& record : records_.pods)
       if (!record.kubelets_own && !record.released_at)
-        requested.of(record.qos_class) += core::amounts_requested(record);
-    for (const auto qos_class :
-         {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort})
-      node_.classes.push_back(
-          {qos_class, requested.of(qos_class), records_.node.sums.of(qos_class)});
+        node_.requested.of(record.qos_class) += core::amounts_requested(record);
   }
 
   /// @param kind  of kNodeChecks
@@ -215,18 +211,12 @@ class Reader {
     // Limits that a runtime has given a container and that its pod does not follow.
     std::vector<core::HeldResources> held;
     for (const core::ContainerRecord& container : record.containers) {
-      // While it is pending, the process that creates it.
       const bool alive = sys::is_alive(container.pid, container.start_time);
-      const bool live = alive && container.state == core::ContainerState::kLive;
-      ContainerEntry& entry =
-          list.emplace_back(ContainerEntry{.record = container,
-                                           .cgroup = ruled(record, container),
-                                           .status = live    ? ContainerStatus::kLive
-                                                     : alive ? ContainerStatus::kPending
-                                                             : ContainerStatus::kDead,
-                                           .paused = live && is_paused(cgroups_, container)});
+      ContainerEntry& entry = list.emplace_back(
+          ContainerEntry{.record = container, .cgroup = ruled(record, container), .alive = alive});
+      entry.paused = entry.is_live() && is_paused(cgroups_, container);
       const auto score = sys::oom_score_adj_of(container.pid);
-      if (live && score) entry.oom_score_adj = *score;
+      if (entry.is_live() && score) entry.oom_score_adj = *score;
       held.push_back(alive && core::tells_of_updates(record, container)
                          ? cgroup::held_by(cgroups_, container, entry.cgroup.held)
                          : core::HeldResources{});
@@ -286,8 +276,7 @@ class Reader {
     if (!record.top.empty())
       tree.top = group_of("cgroup", record.top, core::sum_of_own(record.sums),
                           {.cpu_shares = shares, .unified = root.unified});
-    for (const ClassEntry& each : node_.classes) {
-      const core::QosClass qos_class = each.qos_class;
+    for (const core::QosClass qos_class : kClasses) {
       const std::string path = core::tier_path(record.kubepods, qos_class);
       TierEntry& tier = tree.tiers.emplace_back(
           group_of("tier", path, record.sums.of(qos_class),
@@ -295,18 +284,16 @@ class Reader {
                    : qos_class == core::QosClass::kBurstable ? rule.burstable
                                                              : rule.besteffort));
       tier.qos_class = qos_class;
-      tier.eviction = eviction_of(record, qos_class);
+      if (const auto& threshold = settings_.eviction.of(qos_class)) {
+        tier.evicts_at = codec::format_pressure(*threshold);
+        tier.evicted_by =
+            core::is_watched_by_oomd(record.kubepods, cgroups_.layout_without_hugepages())
+                ? "systemd-oomd"
+                : "podqos-nri";
+      }
       add_all("unmanaged", unmanaged_pods(path, known_, cgroups_));
     }
     return tree;
-  }
-
-  [[nodiscard]] std::optional<TierEviction> eviction_of(const core::TreeRecord& tree,
-                                                        core::QosClass qos_class) const {
-    const auto& threshold = settings_.eviction.of(qos_class);
-    if (!threshold) return std::nullopt;
-    const bool oomd = core::is_watched_by_oomd(tree.kubepods, cgroups_.layout_without_hugepages());
-    return TierEviction{codec::format_pressure(*threshold), oomd ? "systemd-oomd" : "podqos-nri"};
   }
 
   /// The shares of all of the tree's pods, if a cgroup has them.

@@ -29,6 +29,7 @@ std::string switch_of(const app::ConfigurationReport& configuration) {
 /// "v2: /podqos/kubepods (cgroupfs)".
 std::string trees_of(const Node& node) {
   std::vector<std::string> trees;
+  trees.reserve(node.trees.size());
   for (const TreeEntry& tree : node.trees)
     trees.push_back(
         cat(tree.kubepods, " (", core::format_driver(core::driver_of(tree.kubepods)), ")"));
@@ -65,12 +66,14 @@ std::string node_text(const Node& node, const Screen& screen) {
                     cell(request_of(sum.cpu, allocatable.cpu, counted.cpu)),
                     cell(request_of(sum.memory, allocatable.memory, counted.memory))});
   };
-  core::TierSum sum = node.kubelets;
-  for (const ClassEntry& each : node.classes)
-    sum += each.requested;
+  core::TierSum sum;
+  for (const core::QosClass qos_class : kClasses)
+    sum += node.requested.of(qos_class);
+  sum += node.kubelets;
   add("requested", sum, sum);
-  for (const auto& [qos_class, requested, counted] : node.classes)
-    add(cat("  ", core::format_qos_class(qos_class)), requested, counted);
+  for (const core::QosClass qos_class : kClasses)
+    add(cat("  ", core::format_qos_class(qos_class)), node.requested.of(qos_class),
+        node.counted.of(qos_class));
   if (node.kubelets.pods > 0) add("  of a kubelet", node.kubelets, node.kubelets);
   return cat(format_table(facts, screen), "\n", format_table(rows, screen));
 }
@@ -91,7 +94,7 @@ std::string running_of(const PodEntry& pod) {
       return !container.record.sandbox && is_so(container);
     });
   };
-  add("pending", count([](const auto& each) { return each.status == ContainerStatus::kPending; }));
+  add("pending", count([](const auto& each) { return each.alive && !each.is_live(); }));
   add("paused", count([](const auto& each) { return each.paused; }));
   add("throttled", count([](const auto& each) { return each.is_throttled(); }));
   add("OOM-killed", pod.oom_kills);
@@ -139,10 +142,9 @@ std::string text_of_others(const TierEntry& tier, const Screen& screen) {
   if (held == true || rule == true) add("cpu.idle", with_rule(flag(held), flag(rule)));
   for (const Protection& each : kProtections)
     if (each.value != &core::MemoryQos::high) add(each.file, shown(each, tier.cgroup));
-  if (tier.eviction)
-    out += fold(
-        cat("eviction from ", cgroup, ": at ", tier.eviction->pressure, " by ", tier.eviction->by),
-        "  ", screen.width);
+  if (!tier.evicts_at.empty())
+    out += fold(cat("eviction from ", cgroup, ": at ", tier.evicts_at, " by ", tier.evicted_by),
+                "  ", screen.width);
   return out;
 }
 

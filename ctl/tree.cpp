@@ -105,17 +105,16 @@ class TreeTable {
   /// A container, marked if it is not live, paused, a sandbox, or outside its pod's cgroup.
   void add_container(std::size_t depth, const ContainerEntry& container, const std::string& pod) {
     const core::ContainerRecord& record = container.record;
-    const bool live = container.status == ContainerStatus::kLive;
-    const bool dead = container.status == ContainerStatus::kDead;
     add(depth,
-        cell(cat(core::display_name(record), live ? "" : cat(" (", word_of(container.status), ")"),
+        cell(cat(core::display_name(record),
+                 container.is_live() ? "" : cat(" (", container.status(), ")"),
                  container.paused ? " (paused)" : "", record.sandbox ? " (sandbox)" : "",
                  is_below(record.cgroup, pod) ? "" : cat(" at ", printable(record.cgroup))),
-             dead ? Colour::kRed : Colour::kNone),
+             container.alive ? Colour::kNone : Colour::kRed),
         container.cgroup);
     Row& row = rows_.back();
     if (container.oom_score_adj) (row.end() - 2)->text = cat(*container.oom_score_adj);
-    if (!dead) row.back().text = cat(record.pid.value());
+    if (container.alive) row.back().text = cat(record.pid.value());
   }
 
   /// The row of a tier, pod or container.

@@ -15,14 +15,11 @@
 #include "common/base/text.h"
 #include "common/base/utc_time.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/core/kubernetes/qos.h"
-#include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
 #include "common/store/event_file.h"
 #include "ctl/command.h"
 #include "ctl/describe.h"
 #include "ctl/event_pods.h"
-#include "ctl/explanation.h"
 #include "ctl/node_text.h"
 #include "ctl/selector.h"
 #include "ctl/since.h"
@@ -75,7 +72,8 @@ class Facts {
   void add(std::string_view fact, std::string text, const Json& members = Json::object()) {
     Json json = {{"fact", fact}};
     json.update(members);
-    list_.push_back({std::move(json), std::move(text)});
+    list_.push_back(std::move(json));
+    sentences_.push_back(std::move(text));
   }
 
   void add_class(const PodEntry& pod) {
@@ -95,70 +93,25 @@ class Facts {
       add("managed", cat("podqos manages pod ", name, run), members);
     const auto qos_class = core::format_qos_class(record.qos_class);
     const auto source = core::format_source(record.class_source);
-    const std::string reason = verdict_of(record, core::whole_pod(record.pod, record.sums)).reason;
+    const std::string reason = reason_of(record);
     add("class", cat("Its class is ", qos_class, ": ", reason, " (by ", source, ")."),
         {{"class", qos_class}, {"reason", reason}, {"source", source}});
     if (!record.complete)
       add("partial", "Its containers become known one after another: it may have more.");
   }
 
-  /// A value of the pod, or of one of its containers.
+  /// The values of the pod, or of one of its containers, in sentences alone.
   /// @param container  nullptr: of the pod
-  /// @param value  "-" for none
-  /// @param what  what the sentence says behind whose value it is
-  void add_value(const ContainerEntry* container, std::string_view fact, std::string_view value,
-                 std::string_view what, const Json& more = Json::object()) {
-    const bool whole = selected_.container == nullptr;
-    const std::string name = container == nullptr ? "" : core::display_name(container->record);
-    Json members = {{"container", container == nullptr ? Json(nullptr) : Json(name)},
-                    {"value", value == "-" ? Json(nullptr) : Json(value)}};
-    members.update(more);
-    const bool of_other = whole == (container != nullptr);
-    add(fact,
-        cat(!of_other ? "Its"
-            : whole   ? cat("Container ", name, "'s")
-                      : "Its pod's",
-            " ", what, "."),
-        members);
-  }
-
-  /// The values of the pod, or of one of its containers.
   void add_values(const PodEntry& pod, const ContainerEntry* container) {
-    const Entry& entry = container == nullptr ? pod.cgroup : container->cgroup;
-    const cgroup::CgroupView& held = entry.held;
-    add_value(container, "cgroup", held.path(), cat("cgroup is ", held.path()));
-    if (container == nullptr) {
-      const std::string requests = shown(requests_of(pod.record));
-      add_value(container, "requests", requests,
-                requests == "-" ? "requests are none, so that it has the least share of the CPU"
-                                : cat("requests are ", requests));
-    }
-    const bool weighs = held.cpu_weight().has_value();
-    if (const std::string share = share_of(entry); share != "-")
-      add_value(container, weighs ? "cpuWeight" : "cpuShares", share,
-                cat(weighs ? "CPU weight is " : "CPU shares are ", share));
-    const std::string quota = shown_quota(held);
-    add_value(container, "cpuLimit", quota,
-              quota == "-" ? "CPU has no limit" : cat("CPU limit is ", quota));
-    if (const auto throttled = held.cpu_throttled_periods().value_or(0); throttled != 0) {
-      const std::string periods = shown(held.cpu_periods());
-      add_value(container, "throttled", cat(throttled),
-                cat("CPU limit made it wait in ", throttled, " of ", periods, " periods"),
-                {{"periods", periods}});
-    }
-    add_memory(entry, container);
-    const auto add_number = [&](std::string_view fact, std::string_view what,
-                                const std::optional<std::int64_t>& number,
-                                std::string_view after = "") {
-      if (number && *number != 0)
-        add_value(container, fact, cat(*number), cat(what, *number, after));
-    };
-    add_number("pidsLimit", "limit of processes is ", held.pids_limit());
-    if (container != nullptr)
-      add_number("oomScoreAdj", "OOM score adjustment is ", container->oom_score_adj);
-    add_number("oomKills", "processes were OOM-killed: ",
-               container == nullptr ? pod.oom_kills : held.oom_kills_of_container(),
-               ", as the kernel counts");
+    const bool whole = selected_.container == nullptr;
+    const std::string whose = whole == (container == nullptr) ? "Its "
+                              : whole
+                                  ? cat("Container ", core::display_name(container->record), "'s ")
+                                  : "Its pod's ";
+    for (const auto& [name, text, sentence] : values_of(pod, container))
+      sentences_.push_back(
+          cat(whose, sentence.empty() ? cat(name, " is ", text == "-" ? "none" : text) : sentence,
+              "."));
   }
 
   /// All values, and what is wrong with them.
@@ -167,8 +120,7 @@ class Facts {
     add_class(pod);
     add_values(pod, nullptr);
     for (const ContainerEntry& container : pod.containers)
-      if (container.status != ContainerStatus::kDead && !container.record.sandbox)
-        add_values(pod, &container);
+      if (container.alive && !container.record.sandbox) add_values(pod, &container);
     for (const Finding& each : description.findings)
       add("warning", cat("Warning: ", each.text, "."), {{"text", each.text}});
   }
@@ -203,27 +155,21 @@ class Facts {
     }
   }
 
-  std::vector<Fact> take() { return std::move(list_); }
-
- private:
-  void add_memory(const Entry& entry, const ContainerEntry* container) {
-    const std::string limit = memory_limit_of(entry);
-    const std::string usage = shown(entry.held.memory_usage());
-    add_value(container, "memoryLimit", limit,
-              cat("memory ", limit == "-" ? "has no limit" : cat("limit is ", limit), "; ", usage,
-                  " are in use"),
-              {{"usage", usage}});
-    constexpr std::array kEffects = {"so much is never reclaimed", "so much is reclaimed last",
-                                     "beyond it is throttled"};
-    for (std::size_t each = 0; each < kProtections.size(); ++each) {
-      const char* const file = kProtections.at(each).file;
-      if (const std::string value = shown(kProtections.at(each), entry); !value.empty())
-        add_value(container, file, value, cat(file, " is ", value, ": ", kEffects.at(each)));
-    }
+  /// @param state  see Why
+  Why take(std::string_view state) {
+    const auto* container = selected_.container;
+    return {.json = {{"pod", core::display_name(*selected_.pod)},
+                     {"container",
+                      container == nullptr ? Json(nullptr) : Json(core::display_name(*container))},
+                     {"state", state},
+                     {"facts", std::move(list_)}},
+            .sentences = std::move(sentences_)};
   }
 
+ private:
   const Selection& selected_;
-  std::vector<Fact> list_;
+  Json list_ = Json::array();
+  std::vector<std::string> sentences_;
 };
 
 /// The pods with records first, and all that the journal or a runtime knows beside these and their
@@ -330,28 +276,13 @@ Result<Why> explain_why(const NodeStory& story, cgroup::Machine& cgroups,
     if (state == "ended") facts.add(state, "It has ended: podqos has no record of it any more.");
     if (state == "unknown") facts.add(state, "podqos has no record of it: it may run unmanaged.");
   }
-  Why why{.pod = core::display_name(*selected.pod),
-          .container = std::nullopt,
-          .state = state,
-          .facts = facts.take()};
-  if (selected.container != nullptr) why.container = core::display_name(*selected.container);
-  return why;
-}
-
-Json why_json(const Why& why) {
-  Json facts = Json::array();
-  for (const Fact& fact : why.facts)
-    facts.push_back(fact.json);
-  return {{"pod", why.pod},
-          {"container", json_of(why.container)},
-          {"state", why.state},
-          {"facts", std::move(facts)}};
+  return facts.take(state);
 }
 
 std::string why_text(const Why& why, const Screen& screen) {
   std::string out;
-  for (const Fact& fact : why.facts)
-    out += fold(fitted(app::one_line(fact.text), screen), "  ", screen.width);
+  for (const std::string& sentence : why.sentences)
+    out += fold(fitted(app::one_line(sentence), screen), "  ", screen.width);
   return out;
 }
 
@@ -380,8 +311,7 @@ void add_why(Cli& cli) {
         for (const Finding& each : story.missed.findings)
           warn(app::one_line(each.text));
       if (!why) return fail(why.error());
-      return print(options->output.is_json() ? dump(why_json(*why)) + "\n"
-                                             : why_text(*why, screen));
+      return print(options->output.is_json() ? dump(why->json) + "\n" : why_text(*why, screen));
     };
     auto status = run();
     cli.status = status ? std::move(status) : fail(for_root(status.error()));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,31 +23,21 @@ struct NodeStory {
   MissedContainers missed;
 };
 
-/// One thing that is known of a pod or container.
-struct Fact {
-  Json json;         ///< {"fact": …, …}; see podqosctl(1)
-  std::string text;  ///< the same in a sentence
-};
-
 /// What made a pod or container what it is.
 struct Why {
-  std::string pod;
-  std::optional<std::string> container;  ///< nullopt: it is about a whole pod
-  /// "managed", "counted", "not managed", "ended", "not started" or "unknown".
-  std::string_view state;
-  std::vector<Fact> facts;
+  /// As `why -o json` prints it: {"pod", "container": null or its name, "state": "managed",
+  /// "counted", "not managed", "ended", "not started" or "unknown", "facts": [{"fact": …, …}]}
+  /// without values, which describe_json() has; see podqosctl(1).
+  Json json;
+  std::vector<std::string> sentences = {};  ///< for each fact and value
 };
-
 /// Of many events the first and the last ones are told.
 /// @param selector  see select(): of a pod or container with a record, in the journal or missed
 /// @return the errors of select() and describe()
 [[nodiscard]] Result<Why> explain_why(const NodeStory& story, cgroup::Machine& cgroups,
                                       std::string_view selector);
 
-/// As `why -o json` prints it: {"pod", "container", "state", "facts"}.
-[[nodiscard]] Json why_json(const Why& why);
-
-/// For people: a sentence for each fact.
+/// For people.
 [[nodiscard]] std::string why_text(const Why& why, const Screen& screen);
 
 }  // namespace podqos::ctl

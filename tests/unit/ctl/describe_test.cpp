@@ -86,6 +86,15 @@ TEST_F(Describe, HasWhatTheKernelCountsOfAContainer) {
   EXPECT_THAT(text, ContainsRegex("\n  OOM kills +2\n"));
 }
 
+/// As status does in place of a name.
+TEST_F(Describe, HasTheIdThatTheEngineShows) {
+  core::PodRecord& record = records_.pods.front();
+  record.pod.name = record.pod.pod_namespace = "";
+  record.engine = core::Engine::kPodman;
+  record.pod_id = "b31e07e7a953";
+  EXPECT_THAT(text("u-1"), ContainsRegex("\nuid +u-1\nid +b31e07e7a953\n"));
+}
+
 TEST_F(Describe, HasOnlyTheContainerThatIsNamed) {
   const std::string text = Describe::text("default/web/log");
   EXPECT_THAT(text, ContainsRegex("\ncontainer +log, dead\n"));

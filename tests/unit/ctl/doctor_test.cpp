@@ -218,7 +218,8 @@ class NodeFixture : public ::testing::Test {
     TreeEntry made{.kubepods = kubepods};
     made.tiers = {tier(core::QosClass::kGuaranteed, kubepods, 0),
                   tier(core::QosClass::kBestEffort, kubepods + "/besteffort", 1)};
-    if (!by.empty()) made.tiers[1].eviction = {.pressure = "60% for 30s", .by = by};
+    made.tiers[1].evicts_at = by.empty() ? "" : "60% for 30s";
+    made.tiers[1].evicted_by = by;
     return made;
   }
   PodEntry pod(const std::string& path, bool kubelets_own) {
