@@ -80,7 +80,9 @@ class Facts {
     const core::PodRecord& record = pod.record;
     const auto [running, all] = running_in(pod);
     const std::string name = core::display_name(record);
-    const std::string run = cat(": ", running, " of ", all, " containers run.");
+    const auto paused = std::ranges::count(pod.containers, true, &ContainerEntry::paused);
+    const std::string run = cat(": ", running, " of ", all, " containers run",
+                                paused > 0 ? cat(", ", paused, " of them paused") : "", ".");
     const Json members = {{"pod", name}, {"running", running}, {"all", all}};
     if (record.released_at)
       add("released",

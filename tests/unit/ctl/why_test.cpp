@@ -133,6 +133,18 @@ TEST_F(Why, LeavesOutTheSandbox) {
   EXPECT_THAT(text, Not(HasSubstr("pause")));
 }
 
+/// @note Documentation/admin-guide/cgroup-v2.rst, cgroup.events
+TEST_F(Why, TellsThatAContainerIsPaused) {
+  core::ContainerRecord& app = story_.records.pods.front().containers.front();
+  app.start_time = sys::start_time_of(app.pid).value().value();
+  app.state = core::ContainerState::kLive;
+  tree_.make("/pod/app");
+  tree_.cgroups.at("/pod/app").files["cgroup.events"] = "populated 1\nfrozen 1\n";
+  EXPECT_THAT(
+      why("web"),
+      HasSubstr("podqos manages pod default/web: 1 of 1 containers run, 1 of them paused."));
+}
+
 TEST_F(Why, WarnsOfRequestsThatDoNotCountSinceTheyCameLate) {
   story_.records.pods.front().pod.containers = {
       core::pod_text::container("app", core::pod_text::list({{"cpu", "50m"}}))};
