@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "common/base/path.h"
@@ -53,7 +52,8 @@ std::string node_text(const Node& node, const Screen& screen) {
   for (auto& [name, fact] : node_facts(node))
     facts.push_back({cell(std::move(name)), cell(std::move(fact))});
   std::vector<Row> rows = {heading({"NODE", "PODS", "CPU", "MEMORY"})};
-  const auto& [capacity, allocatable] = std::tie(node.capacity, node.allocatable);
+  const core::TierSum& capacity = node.capacity;
+  const core::TierSum& allocatable = node.allocatable;
   const auto add_amounts = [&](const char* name, MilliCpu cpu, Bytes memory) {
     rows.push_back({cell(name), cell(""), cell(format_amount(cpu)), cell(format_bytes(memory))});
   };

@@ -81,7 +81,7 @@ TEST_F(Describe, HasWhatTheKernelCountsOfAContainer) {
   EXPECT_TRUE(pod.at("cpuPeriods").is_null());
   EXPECT_EQ(pod.at("events"), Json::array());
   const std::string text = Describe::text("default/web");
-  EXPECT_THAT(text, HasSubstr("500m, throttled in 37 of 38 periods\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  CPU limit +500m\n  throttled +in 37 of 38 periods\n"));
   EXPECT_THAT(text, HasSubstr("12.3s\n"));
   EXPECT_THAT(text, ContainsRegex("\n  OOM kills +2\n"));
 }
