@@ -49,6 +49,20 @@ TEST(CpuQuotaFor, MatchesKubelet) {
   }
 }
 
+// pkg/kubelet/cm/helpers_linux.go SharesToMilliCPU.
+TEST(MilliCpuFor, RoundsUpFromTheMinimumOn) {
+  for (const auto& [shares, milli] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 0},
+                                                          {1, 0},
+                                                          {2, 2},
+                                                          {3, 3},
+                                                          {102, 100},
+                                                          {128, 125},
+                                                          {1024, 1000},
+                                                          {262'144, 256'000}})
+    EXPECT_EQ(milli_cpu_for(CpuShares{shares}), MilliCpu{milli}) << shares;
+}
+
 TEST(MilliCpuForQuota, IsTheLeastWhoseQuotaIsEnough) {
   EXPECT_EQ(milli_cpu_for_quota(Micros{11'000}, Micros{100'000}), MilliCpu{110});
   EXPECT_EQ(milli_cpu_for_quota(Micros{33'330}, Micros{100'000}), MilliCpu{334});
@@ -61,6 +75,7 @@ TEST(MilliCpuForQuota, IsTheLeastWhoseQuotaIsEnough) {
 TEST(MilliCpuForQuota, HasNoAnswerWithoutAQuota) {
   EXPECT_EQ(milli_cpu_for_quota(Micros{-1}, Micros{100'000}), std::nullopt);
   EXPECT_EQ(milli_cpu_for_quota(Micros{0}, Micros{100'000}), std::nullopt);
+  EXPECT_EQ(milli_cpu_for_quota(Micros{10'000}, Micros{0}), std::nullopt);
 }
 
 TEST(CpuWeightFor, HoldsWhatIsOutOfRange) {
@@ -145,6 +160,26 @@ TEST(ContainerCgroupValues, AMalformedHugePageNameNamesTheContainer) {
   EXPECT_THAT(values.error().message, testing::StartsWith("a: "));
 }
 
+TEST(PodCgroupValues, HavePodPidsLimitUnlessItIsNegative) {
+  using Limit = std::optional<std::int64_t>;
+  for (const auto& [given, want] : std::vector<std::pair<Limit, Limit>>{
+           {std::nullopt, std::nullopt}, {-1, std::nullopt}, {0, 0}, {1, 1}, {100, 100}}) {
+    const auto values =
+        pod_cgroup_values(pod({}), QosClass::kBestEffort, {.pod_pids_limit = given});
+    EXPECT_EQ(values->pids_limit, want) << want.value_or(-1);
+  }
+}
+
+// KEP-2570: only a request above 0 is protected.
+TEST(PodCgroupValues, ReserveARequestOfAByteAndNoneOfZero) {
+  for (const auto& [request, unified] : std::vector<std::pair<const char*, UnifiedValues>>{
+           {"0", {}}, {"1", {{"memory.low", "1"}}}}) {
+    const auto values = pod_cgroup_values(pod({container("a", list({{"memory", request}}))}),
+                                          QosClass::kBurstable, {.reserve_memory = true});
+    EXPECT_EQ(values->unified, unified) << request;
+  }
+}
+
 // What else depends on nothing but the pod is compared with Kubernetes' own values.
 TEST(ContainerUnifiedValues, AreWhatIsSwitchedOn) {
   const auto subject = pod({container("a", memory("1Gi"))});
@@ -154,6 +189,44 @@ TEST(ContainerUnifiedValues, AreWhatIsSwitchedOn) {
   EXPECT_EQ(unified({}), UnifiedValues{});
   // pkg/kubelet/kuberuntime/kuberuntime_container_linux.go generateLinuxContainerResources.
   EXPECT_EQ(unified({.group_oom_kill = true}), (UnifiedValues{{"memory.oom.group", "1"}}));
+}
+
+// pkg/kubelet/kuberuntime/kuberuntime_container_linux.go: only Burstable pods swap, and containers
+// whose request is below their limit and no more than the node has.
+TEST(ContainerUnifiedValues, HaveSwapInProportionToTheRequest) {
+  struct SwapCase {
+    const char* name;
+    QosClass qos_class;
+    const char* request;
+    const char* limit;
+    std::int64_t node_memory;
+    std::int64_t swap;
+    const char* want;
+  };
+  for (const auto& row : std::vector<SwapCase>{
+           {"AQuarter", QosClass::kBurstable, "250", "500", 1000, 800, "200"},
+           {"RoundedDown", QosClass::kBurstable, "333", "500", 1000, 100, "33"},
+           {"TheWholeNode", QosClass::kBurstable, "1000", "2000", 1000, 800, "800"},
+           {"MoreThanTheNode", QosClass::kBurstable, "1001", "2000", 1000, 800, "0"},
+           {"ANodeOfOneByte", QosClass::kBurstable, "1", "2", 1, 800, "800"},
+           {"AnUnknownNode", QosClass::kBurstable, "250", "500", 0, 800, "0"},
+           {"AnUnknownNodeAndNoRequest", QosClass::kBurstable, "0", "500", 0, 800, "0"},
+           {"NoRequest", QosClass::kBurstable, "0", "500", 1000, 800, "0"},
+           {"RequestAndLimitAreEqual", QosClass::kBurstable, "500", "500", 1000, 800, "0"},
+           {"AnotherClass", QosClass::kGuaranteed, "250", "500", 1000, 800, "0"},
+           {"TheEndOfTheRange", QosClass::kBurstable, "1", "2", 1, kInt64Max,
+            "9223372036854775807"},
+       }) {
+    SCOPED_TRACE(row.name);
+    const auto subject =
+        pod({container("a", list({{"memory", row.request}}), list({{"memory", row.limit}}))});
+    const auto values = container_unified_values(subject, row.qos_class, subject.containers[0],
+                                                 {.limited_swap = true,
+                                                  .swap_controller_available = true,
+                                                  .node_memory = Bytes{row.node_memory},
+                                                  .swap_capacity = Bytes{row.swap}});
+    EXPECT_EQ(values, (UnifiedValues{{"memory.swap.max", row.want}}));
+  }
 }
 
 // kernel/sched/core.c: (1 << 44) - 1 us; page_counter.h: LONG_MAX / PAGE_SIZE pages.
@@ -181,6 +254,10 @@ TEST(CheckKernelBounds, RefusesWithValueAndBound) {
                              {.cpu_quota = Micros{kQuota + 1}, .cpu_period = Micros{100'000}},
                              "17592186044416",
                              "175921860 CPUs"},
+                            {"QuotaOfTheShortestPeriod",
+                             {.cpu_quota = Micros{kQuota + 1}, .cpu_period = Micros{1}},
+                             "17592186044416",
+                             "17592186044415 CPUs"},
                             {"Memory",
                              {.memory_limit = Bytes{9'223'372'036'854'775'807}},
                              "9223372036854775807",

@@ -72,10 +72,20 @@ TEST(IsEvictedBefore, RanksAsTheKubeletByWhetherTheRequestIsExceeded) {
               ElementsAre("exceeds-requests", "below-requests"));
 }
 
+// pkg/kubelet/eviction/helpers.go exceedMemoryRequests: a pod that uses all of its request does
+// not.
+TEST(IsEvictedBefore, CountsTheFirstByteAboveTheRequest) {
+  const MemoryUse at_request = use_of(kMi, kMi, kLowPriority);
+  const MemoryUse above_request = use_of(kMi, kMi + 1, kHighPriority);
+  EXPECT_TRUE(is_evicted_before(above_request, at_request));
+  EXPECT_FALSE(is_evicted_before(at_request, above_request));
+}
+
 TEST(FindVictim, TakesTheFirstInTheKubeletsOrder) {
   const std::vector<MemoryUse> pods{use_of(0, 10 * kMi), use_of(50 * kMi, 90 * kMi),
                                     use_of(0, 40 * kMi)};
   EXPECT_EQ(find_victim(pods), std::optional<std::size_t>{1});
+  EXPECT_EQ(find_victim(std::vector{use_of(0, 1)}), std::optional<std::size_t>{0});
 }
 
 TEST(FindVictim, PassesOverPodsWithinTheirRequests) {

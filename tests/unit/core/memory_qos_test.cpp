@@ -2,7 +2,9 @@
 // tests/unit/codec/pods_vectors_test.cpp has the values of Kubernetes' own code.
 #include "common/core/kubernetes/memory_qos.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -67,6 +69,23 @@ TEST(ContainerMemoryQos, ThrottlesByThePageSizeOfTheKernel) {
   MemoryQosParams params = kTiered;
   params.page_size = Bytes{65'536};
   EXPECT_EQ(container_memory_qos(burstable_pod(), "a", params).high, Bytes{1945 * 65'536});
+}
+
+// pkg/kubelet/kuberuntime/kuberuntime_container_linux.go: memory.high only above the request, which
+// it is not once it is rounded down to a page; nor where it is no limit.
+TEST(ContainerMemoryQos, ThrottlesOnlyAboveTheRequestAndInRange) {
+  Container container = burstable_pod().pod.containers[0];
+  container.resources.requests["memory"] = Quantity::from_units(4096);
+  for (const auto& [limit, high] : std::vector<std::pair<std::int64_t, std::optional<Bytes>>>{
+           {8191, std::nullopt},
+           {10'000, Bytes{8192}},
+           {kInt64Max, Bytes{8'301'034'833'169'297'408}}}) {
+    container.resources.limits["memory"] = Quantity::from_units(limit);
+    EXPECT_EQ(container_memory_qos(QosClass::kBurstable, container, kTiered).high, high) << limit;
+  }
+  MemoryQosParams whole = kTiered;
+  whole.throttling_thousandths = 1000;
+  EXPECT_EQ(container_memory_qos(QosClass::kBurstable, container, whole).high, std::nullopt);
 }
 
 TEST(GivenMemoryQos, IsTheRulesAndElseTheKernelsDefault) {

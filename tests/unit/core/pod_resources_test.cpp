@@ -210,6 +210,41 @@ int burstable_score(const Pod& pod, const Container& container, Bytes node = Byt
   return oom_score_adj(pod, QosClass::kBurstable, container, node);
 }
 
+// pkg/kubelet/qos/policy.go: (pod-level request - the containers' requests) / number of containers;
+// 0 without a pod-level memory request.
+TEST(OomClaim, SharesThePodLevelRequestAmongAllContainers) {
+  struct ShareCase {
+    const char* name;
+    Pod pod;
+    ResourceList pod_level;
+    std::int64_t share;
+  };
+  const auto one = pod({container("a", memory("400"))});
+  for (auto& row : std::vector<ShareCase>{
+           {"One", one, memory("1000"), 600},
+           {"OneByte", pod({container("a", {})}), memory("1"), 1},
+           {"InitContainersToo",
+            pod({container("a", memory("100")), container("b", memory("100"))},
+                {init("i", memory("50"))}),
+            memory("1000"), 266},
+           {"Negative", one, memory("100"), -300},
+           {"NoMemoryAtPodLevel", one, cpu("1"), 0},
+       }) {
+    SCOPED_TRACE(row.name);
+    row.pod.resources = Resources{.requests = row.pod_level, .limits = {}};
+    EXPECT_EQ(oom_claim(row.pod, row.pod.containers[0], Bytes{1 << 20}).share, row.share);
+  }
+}
+
+// Only a lower score than its own is another container's.
+TEST(OomClaim, OfASidecarIsItsOwnIfTheLeastIsNoHigher) {
+  const auto subject = pod({container("a", memory("200")), container("b", memory("100"))},
+                           {sidecar("least", memory("99")), sidecar("same", memory("100"))});
+  const Bytes node{1000};
+  EXPECT_TRUE(oom_claim(subject, subject.init_containers[0], node).of_least);
+  EXPECT_FALSE(oom_claim(subject, subject.init_containers[1], node).of_least);
+}
+
 TEST(OomScoreAdj, ANodeOfUnknownSizeMeansNothingIsKnown) {
   const auto subject = pod({container("a", memory("1Gi"))});
   EXPECT_EQ(burstable_score(subject, subject.containers[0], Bytes{0}), 999);

@@ -64,6 +64,7 @@ TEST(Parse, RoundsAwayFromZeroBelowABillionth) {
            FormCase{"1.0000000001", "1.000000001"},
            FormCase{"-0.1n", "-0.000000001"},
            FormCase{"1e-64", "0.000000001"},
+           FormCase{"9e-64", "0.000000001"},
            FormCase{"0.0000000000001Ki", "0.000000001"},
            FormCase{"1.0000000000", "1"},
        }) {
@@ -146,6 +147,7 @@ TEST(Add, IsExactAndSaturates) {
   EXPECT_EQ((quantity("0.4m") + quantity("0.4m")).milli_value(), 1);
   EXPECT_EQ(quantity("0.1") + quantity("0.2"), quantity("0.3"));
   EXPECT_EQ(quantity("1e64") + quantity("1"), quantity("1e64"));
+  EXPECT_EQ(quantity("1n") + quantity("1e64"), quantity("1e64"));
   EXPECT_EQ(quantity("-1e64") + quantity("-1") + quantity("-1"),
             quantity("-1e64") + quantity("-5"));
 }

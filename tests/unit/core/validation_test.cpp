@@ -1,5 +1,6 @@
 #include "common/core/kubernetes/validation.h"
 
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -113,6 +114,16 @@ TEST(ValidateManifest, WantsWholeHugePages) {
   EXPECT_THAT(with("3Mi"), Contains(HasSubstr("hugepages-2Mi 3Mi is not a multiple")));
 }
 
+// pkg/apis/core/v1/helper IsHugePageResourceValueDivisible.
+TEST(ValidateManifest, WantsAPageSizeAboveZero) {
+  const auto with = [](const char* name) {
+    const auto both = list({{"cpu", "1"}, {name, "3"}});
+    return validate_manifest(pod({container("a", both, both)}));
+  };
+  EXPECT_THAT(with("hugepages-0"), Contains(HasSubstr("hugepages-0 3 is not a multiple")));
+  EXPECT_THAT(with("hugepages-1"), IsEmpty());
+}
+
 TEST(ValidateManifest, ReportsWhatValidateDoes) {
   EXPECT_THAT(validate_manifest(pod({container("a", list({{"cpu", "-1"}}))})),
               ElementsAre("container \"a\": cpu request -1 is negative"));
@@ -157,6 +168,22 @@ TEST(LowMemoryLimits, NamesThoseWithWhichNoContainerStarts) {
                           "which takes 6Mi",
                           "pod: memory limit 64 is too low for a container to start, which takes "
                           "6Mi: did you mean 64Mi?"));
+}
+
+TEST(LowMemoryLimits, TakeAForgottenUnitForMiIfThatIsEnough) {
+  struct LowCase {
+    const char* limit;
+    std::string problem;
+  };
+  for (const auto& [limit, problem] : std::vector<LowCase>{
+           {"2", "2 is too low for a container to start, which takes 6Mi: did you mean 2Mi?"},
+           {"6143",
+            "6143 is too low for a container to start, which takes 6Mi: did you mean 6143Mi?"},
+           {"6144", "6Ki is too low for a container to start, which takes 6Mi"},
+           {"6291455", "6291455 is too low for a container to start, which takes 6Mi"},
+       })
+    EXPECT_THAT(low_memory_limits(pod({container("a", {}, list({{"memory", limit}}))})),
+                ElementsAre("container \"a\": memory limit " + problem));
 }
 
 }  // namespace
