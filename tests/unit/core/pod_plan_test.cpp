@@ -3,6 +3,7 @@
 #include "common/core/cgroups/pod_plan.h"
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -239,11 +240,64 @@ TEST(SlicePlanTiers, TellsSystemdOfEvictionOneByOne) {
                            path + " trusted.podqos.eviction\n" + "set    " + tier + "\n"));
   values.besteffort.oomd_pressure->percent = 40;
   EXPECT_THAT(lines(), ::testing::HasSubstr("Limit=1717986918\n"));
+  // Half of 2^32 - 1 is rounded up, and 1 % and a second are a threshold.
+  values.besteffort.oomd_pressure->percent = 50;
+  EXPECT_THAT(lines(), ::testing::HasSubstr("Limit=2147483648\n"));
+  values.besteffort.oomd_pressure = MemoryPressure{.percent = 1, .seconds = 1};
+  EXPECT_THAT(lines(), ::testing::AllOf(::testing::HasSubstr("DurationUSec=1000000\n"),
+                                        ::testing::HasSubstr("Pressure=\"kill\"\n")));
   values.besteffort.oomd_pressure = MemoryPressure{};
   EXPECT_THAT(lines(), ::testing::AllOf(
                            ::testing::HasSubstr("ManagedOOMMemoryPressureLimit=0\n"),
                            ::testing::HasSubstr("ManagedOOMMemoryPressureDurationUSec=infinity\n"),
                            ::testing::HasSubstr("ManagedOOMMemoryPressure=\"auto\"\n")));
+}
+
+/// The values of the attributes that a plan sets on cgroups.
+std::vector<std::string> attributes(const Plan& plan) {
+  std::vector<std::string> values;
+  for (const Step& step : plan)
+    if (const auto* attribute = std::get_if<SetAttribute>(&step))
+      values.push_back(attribute->value);
+  return values;
+}
+
+// Of what systemd keeps they say whether it is podqos's.
+TEST(SlicePlanTiers, MarksWhatIsSetAndWhatIsTakenBack) {
+  const auto marks = [](const CgroupValues& besteffort) {
+    return attributes(plan_tiers("/kubepods.slice", {.burstable = {}, .besteffort = besteffort},
+                                 {.memory = CgroupVersion::kV2, .io = CgroupVersion::kV2},
+                                 WeightFormula::kLog));
+  };
+  using Marks = std::vector<std::string>;
+  EXPECT_EQ(marks({.oomd_pressure = MemoryPressure{.percent = 1, .seconds = 1}}), Marks{"1"});
+  EXPECT_EQ(marks({.oomd_pressure = MemoryPressure{}}), Marks{"0"});
+  EXPECT_EQ(marks({.io_weight = 99}), Marks{"1"});
+  EXPECT_EQ(marks({.io_weight = 100}), Marks{"0"});
+}
+
+// A unit that is made is told what its files hold already; a refused file keeps none of the others
+// from being written.
+TEST(SlicePlanTiers, TellsANewUnitAlwaysAndTriesRefusedFilesAgain) {
+  const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}},
+                          .besteffort = {.memory_limit = Bytes{-1}}};
+  for (const Cgroup make_it : {Cgroup::kExists, Cgroup::kCreate})
+    for (const Step& step :
+         plan_tiers("/kubepods.slice", values, kLayoutV2, WeightFormula::kLinear, make_it)) {
+      if (const auto* told = std::get_if<SetUnit>(&step)) {
+        EXPECT_EQ(told->always, make_it == Cgroup::kCreate) << render({step});
+      }
+      if (const auto* file = std::get_if<WriteFile>(&step)) {
+        EXPECT_EQ(file->on_refusal, OnRefusal::kRetryAfterPlan) << render({step});
+      }
+    }
+}
+
+// systemd-oomd knows units and cgroup v2 alone.
+TEST(IsWatchedByOomd, WithSystemdOnV2) {
+  EXPECT_TRUE(is_watched_by_oomd("/kubepods.slice", {.memory = CgroupVersion::kV2}));
+  EXPECT_FALSE(is_watched_by_oomd("/kubepods.slice", {.memory = CgroupVersion::kV1}));
+  EXPECT_FALSE(is_watched_by_oomd("/kubepods", {.memory = CgroupVersion::kV2}));
 }
 
 TEST(SlicePlanPod, TellsSystemdWhatOomdTakesLast) {

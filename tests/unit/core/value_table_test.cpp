@@ -237,6 +237,25 @@ TEST(LowerValues, RetriesDependentCpuWritesOnV1Only) {
   EXPECT_EQ(refusal_of(v2, "memory.max"), OnRefusal::kFail);
 }
 
+// kernel/sched/core.c tg_set_cfs_bandwidth: no quota below the burst, which is written after it.
+TEST(LowerValues, RetriesAQuotaBesideABurst) {
+  CgroupValues values = full_values();
+  values.cpu_burst = Micros{1'000};
+  const Plan plan = lower(values, layout_of(CgroupVersion::kV2));
+  EXPECT_EQ(refusal_of(plan, "cpu.max"), OnRefusal::kRetryAfterPlan);
+  EXPECT_EQ(refusal_of(plan, "cpu.weight"), OnRefusal::kFail);
+}
+
+// Documentation/admin-guide/cgroup-v1/hugetlb.rst, cgroup-v2.rst.
+TEST(LowerValues, SpellsUnlimitedHugePagesAsTheKernelDoes) {
+  const CgroupValues values{.hugepages = {{"2MB", Bytes{-1}}}};
+  EXPECT_THAT(
+      writes(lower(values, {.hugetlb = CgroupVersion::kV1, .hugepage_labels = {"2MB"}})),
+      ElementsAre("hugetlb.2MB.limit_in_bytes = -1", "hugetlb.2MB.rsvd.limit_in_bytes = -1"));
+  EXPECT_THAT(writes(lower(values, {.hugetlb = CgroupVersion::kV2, .hugepage_labels = {"2MB"}})),
+              ElementsAre("hugetlb.2MB.max = max", "hugetlb.2MB.rsvd.max = max"));
+}
+
 TEST(LowerValues, ToleratesHugePageFilesThatMayBeMissing) {
   CgroupValues values = full_values();
   values.hugepages["64KB"] = Bytes{65'536};
