@@ -165,6 +165,22 @@ TEST_F(AdmissionTest, WarnsOfAContainerThatTheSpecLacks) {
   EXPECT_THAT(decided.warnings, ElementsAre(HasSubstr("no container \"wed\"")));
 }
 
+TEST_F(AdmissionTest, WarnsOfNoneThatGetsNoValuesOfASpec) {
+  claim_.container = "wed";
+  claim_.source = ClassSource::kShortForms;
+  EXPECT_THAT(admitted().warnings, IsEmpty()) << "podqos.io/requests is no spec";
+  claim_.source = ClassSource::kPodAnnotation;
+  claim_.complete = false;
+  EXPECT_THAT(admitted().warnings, IsEmpty()) << "of a container, not of the pod";
+  claim_.complete = true;
+  identity_.is_sandbox = true;
+  EXPECT_THAT(admitted().warnings, IsEmpty()) << "a sandbox";
+  identity_.is_sandbox = false;
+  identity_.placed = find_pod_cgroup("/kubepods/burstable/pod42/c1");
+  request_.placed_at = "/kubepods/burstable/pod42/c1";
+  EXPECT_THAT(admitted().warnings, IsEmpty()) << "a kubelet's pod";
+}
+
 TEST_F(AdmissionTest, AWarningNamesPodAndContainer) {
   claim_.warnings.emplace_back("refused");
   const Admission decided = admitted();

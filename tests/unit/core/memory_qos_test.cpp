@@ -223,6 +223,21 @@ TEST_F(DecideThrottling, RaisesAfterTheTimeInStepsUpToTheLimit) {
   snapshot_.high = mib(128);
   EXPECT_EQ(look(106, 1200), std::nullopt) << "the limit counts there";
   EXPECT_EQ(seen_->raised, mib(128)) << "it stays";
+  EXPECT_EQ(seen_->since, std::nullopt);
+}
+
+TEST_F(DecideThrottling, RaisesASmallOneBy16Mi) {
+  snapshot_.high = mib(20);
+  look(1, 1000);
+  look(2, 1010);
+  EXPECT_EQ(look(3, 1040), mib(36));
+}
+
+TEST_F(DecideThrottling, IsNoneWithoutAMemoryHigh) {
+  snapshot_.high = kUnlimitedMemory;
+  look(1, 1000);
+  look(2, 1010);
+  EXPECT_EQ(seen_, Throttling{.events = 2});
 }
 
 TEST_F(DecideThrottling, BeginsAnewWhereThereWasAPause) {
@@ -245,6 +260,13 @@ TEST_F(DecideThrottling, GoesOnWhileTheProcessSleeps) {
   EXPECT_EQ(look(3, 1040), mib(125));
 }
 
+TEST_F(DecideThrottling, IsOverAfterFiveSeconds) {
+  look(1, 1000);
+  look(2, 1010);
+  look(2, 1015);
+  EXPECT_EQ(seen_, Throttling{.events = 2});
+}
+
 // Reclaim that succeeds counts events too, and costs little time.
 TEST_F(DecideThrottling, IsNoneWithoutAStall) {
   snapshot_.stalled_percent = 9;
@@ -252,6 +274,9 @@ TEST_F(DecideThrottling, IsNoneWithoutAStall) {
   look(2, 1010);
   EXPECT_EQ(look(3, 1100), std::nullopt);
   EXPECT_EQ(seen_, Throttling{.events = 3});
+  snapshot_.stalled_percent = 10;
+  look(4, 1110);
+  EXPECT_EQ(look(5, 1140), mib(125)) << "a tenth is a stall";
 }
 
 TEST_F(DecideThrottling, GoesByEventsAloneWithoutPsi) {
@@ -274,7 +299,7 @@ TEST_F(DecideThrottling, RaisesToMaxBeyondTheNodeWithoutALimit) {
 TEST_F(DecideThrottling, NeverRaisesWithoutPatience) {
   patience_ = 0;
   look(1, 1000);
-  look(2, 1010);
+  EXPECT_EQ(look(2, 1010), std::nullopt);
   EXPECT_EQ(look(3, 5000), std::nullopt);
 }
 

@@ -249,6 +249,8 @@ TEST(OomScoreAdj, ANodeOfUnknownSizeMeansNothingIsKnown) {
   const auto subject = pod({container("a", memory("1Gi"))});
   EXPECT_EQ(burstable_score(subject, subject.containers[0], Bytes{0}), 999);
   EXPECT_EQ(burstable_score(subject, subject.containers[0], Bytes{-1}), 999);
+  const auto byte = pod({container("a", memory("1"))});
+  EXPECT_EQ(burstable_score(byte, byte.containers[0], Bytes{1}), 3);
 }
 
 TEST(OomScoreAdj, ANegativeShareStaysInTheKernelsRange) {

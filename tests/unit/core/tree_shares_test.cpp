@@ -57,6 +57,15 @@ TEST(RootShares, FollowAllocatableAndTheKubelet) {
   }
 }
 
+// With cgroupRoot "/" the root of the pods has it, and below what others have made none.
+TEST(CgroupsWithShare, AreThoseAboveTheRootThatPodqosHasMade) {
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(cgroups_with_share({.kubepods = "/kubepods"}), Paths{"/kubepods"});
+  EXPECT_EQ(cgroups_with_share({.kubepods = "/podqos/kubepods", .top = "/podqos"}),
+            Paths{"/podqos"});
+  EXPECT_EQ(cgroups_with_share({.kubepods = "/others/kubepods"}), Paths{});
+}
+
 // One CPU, whose kubelet has weight 39, and eight with 313.
 TEST(RootShares, KeepTheProportionOfWeightsOnV2) {
   struct WeightCase {
