@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -142,6 +143,45 @@ TEST_F(AdmissionTest, AQuotaOfTheEngineIsLoweredToThePods) {
   }
 }
 
+TEST_F(AdmissionTest, AQuotaBelowThePodsStays) {
+  claim_.pod.containers.push_back(
+      pod_text::container("log", list({{"cpu", "100m"}}), list({{"cpu", "100m"}})));
+  request_.facts.resources = facts::engine({.quota = 20'000, .period = 100'000});
+  EXPECT_EQ(admitted().wanted.cpu_quota, Micros{20'000});
+}
+
+TEST(ReconcileBundle, SetsItInBothIfOneContainerHasTheId) {
+  struct BundleCase {
+    const char* name;
+    std::vector<std::string> recorded;
+    std::string told;
+    std::vector<std::string> recorded_then;
+    std::string told_then;
+  };
+  for (const auto& row : std::vector<BundleCase>{
+           {"OnlyRecorded", {"/b"}, "", {"/b"}, "/b"},
+           {"OnlyTold", {""}, "/b", {"/b"}, "/b"},
+           {"Same", {"/b"}, "/b", {"/b"}, "/b"},
+           {"Other", {"/a"}, "/b", {"/a"}, "/b"},
+           {"OfTwo", {"", "/a"}, "/b", {"", "/a"}, "/b"},
+           {"OfNone", {}, "/b", {}, "/b"},
+       }) {
+    SCOPED_TRACE(row.name);
+    PodRecord record;
+    for (const std::string& bundle : row.recorded) {
+      record.containers.emplace_back().id = "c1";
+      record.containers.back().bundle = bundle;
+    }
+    ContainerFacts told = facts::container_facts("c1", row.told);
+    reconcile_bundle(record, told);
+    std::vector<std::string> bundles;
+    for (const ContainerRecord& container : record.containers)
+      bundles.push_back(container.bundle);
+    EXPECT_EQ(bundles, row.recorded_then);
+    EXPECT_EQ(told.bundle, row.told_then);
+  }
+}
+
 TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsItsOwn) {
   identity_.placed = find_pod_cgroup("/kubepods/burstable/pod42/c1");
   request_.placed_at = "/kubepods/burstable/pod42/c1";
@@ -175,6 +215,7 @@ TEST_F(AdmissionTest, WarnsOfNoneThatGetsNoValuesOfASpec) {
   claim_.complete = true;
   identity_.is_sandbox = true;
   EXPECT_THAT(admitted().warnings, IsEmpty()) << "a sandbox";
+  EXPECT_FALSE(is_left_) << "its pod is known";
   identity_.is_sandbox = false;
   identity_.placed = find_pod_cgroup("/kubepods/burstable/pod42/c1");
   request_.placed_at = "/kubepods/burstable/pod42/c1";

@@ -18,6 +18,7 @@ namespace {
 using byte_units::kMi;
 using pod_text::list;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -171,6 +172,14 @@ TEST_F(DecideDeparture, IsReleasedWithTheLastContainer) {
   EXPECT_EQ(departure.message, "released, Burstable: cpu 100m, memory 64Mi returned to the tiers");
 }
 
+TEST_F(DecideDeparture, TellsOfProcessesThatWereKilled) {
+  PodRecord record = counted_pod();
+  record.oom_kills = OomKills{.reported = 1};
+  EXPECT_THAT(decide(record).message, EndsWith("; processes of it were OOM-killed"));
+  record.oom_kills->reported = 0;
+  EXPECT_THAT(decide(record).message, EndsWith("returned to the tiers"));
+}
+
 TEST_F(DecideDeparture, AReleasedPodIsReleasedOnce) {
   PodRecord record = counted_pod();
   record.released_at = BootSeconds{900};
@@ -230,6 +239,15 @@ constexpr Bytes kPage{4096};
 constexpr auto kNone = ShmemCharge::kNone;
 constexpr auto kUncertain = ShmemCharge::kUncertain;
 constexpr auto kSome = ShmemCharge::kSome;
+
+// mm/memcontrol.c: MEMCG_CHARGE_BATCH is 64 pages.
+TEST(ShmemChargeTest, IsUncertainFromTheFirstByteBeyondTwoBatches) {
+  const Bytes batches{std::int64_t{2} * 64 * 4096};
+  EXPECT_EQ(shmem_charge({.usage = batches, .counted = {}, .shmem = {}}, 1, kPage), kNone);
+  EXPECT_EQ(shmem_charge({.usage = batches + Bytes{1}, .counted = {}, .shmem = {}}, 1, kPage),
+            kUncertain);
+  EXPECT_EQ(shmem_charge({.usage = {}, .counted = {}, .shmem = Bytes{1}}, 1, kPage), kSome);
+}
 
 TEST(ShmemChargeTest, TrustsTheStatisticsWithinTheirBounds) {
   struct Charge {
