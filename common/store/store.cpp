@@ -262,10 +262,7 @@ Status Store::put_pod(const core::PodRecord& record, const std::vector<std::stri
 }
 
 const std::string& Store::text_of(const core::PodRecord& record) {
-  if (text_.empty() || printed_ != record) {
-    printed_ = record;
-    text_ = codec::format_pod_record(record);
-  }
+  if (text_.empty() || printed_ != record) text_ = codec::format_pod_record(printed_ = record);
   return text_;
 }
 
