@@ -106,21 +106,25 @@ std::vector<Value> values_of(const PodEntry& pod, const ContainerEntry* containe
   constexpr std::size_t kLongestPath = 4096;
   const Entry& entry = container == nullptr ? pod.cgroup : container->cgroup;
   const cgroup::CgroupView& held = entry.held;
-  std::vector<Value> values = {{"cgroup", printable(held.path(), kLongestPath)}};
+  std::vector<Value> values;
   const auto add = [&](std::string_view name, std::string text, std::string sentence = "") {
     values.push_back({name, std::move(text), std::move(sentence)});
   };
+  const std::string path = printable(held.path(), kLongestPath);
+  add("cgroup", path, cat("cgroup is ", path));
   if (container == nullptr) {
     const std::string requests = shown(requests_of(pod.record));
     add("requests", requests,
         requests == "-" ? "requests are none, so that it has the least share of the CPU"
                         : cat("requests are ", requests));
   }
+  const std::string share = share_of(entry);
   if (held.cpu_weight())
-    add("CPU weight", share_of(entry));
+    add("CPU weight", share, cat("CPU weight is ", share));
   else
-    add("CPU shares", share_of(entry), cat("CPU shares are ", share_of(entry)));
-  add("CPU limit", shown_quota(held));
+    add("CPU shares", share, cat("CPU shares are ", share));
+  const std::string quota = shown_quota(held);
+  add("CPU limit", quota, quota == "-" ? "CPU has no limit" : cat("CPU limit is ", quota));
   if (const auto throttled = held.cpu_throttled_periods().value_or(0); throttled > 0) {
     const std::string in = cat("in ", throttled, " of ", shown(held.cpu_periods()), " periods");
     add("throttled", in, cat("CPU limit made it wait ", in));
@@ -129,13 +133,14 @@ std::vector<Value> values_of(const PodEntry& pod, const ContainerEntry* containe
   const std::string usage = shown(held.memory_usage());
   const std::string limit = memory_limit_of(entry);
   add("memory", cat(usage, " in use, limit ", limit),
-      cat("memory limit is ", limit == "-" ? "none" : limit, "; ", usage, " are in use"));
+      cat(limit == "-" ? "memory has no limit" : cat("memory limit is ", limit), "; ", usage,
+          " are in use"));
   for (const Protection& each : kProtections)
-    if (auto text = shown(each, entry); !text.empty()) add(each.file, std::move(text));
+    if (const std::string text = shown(each, entry); !text.empty())
+      add(each.file, text, cat(each.file, " is ", text, ": ", each.meaning));
   const std::string pids = shown(held.pids_limit());
   add("processes", cat(shown(held.pids()), ", limit ", pids),
-      cat("processes are ", shown(held.pids()), pids == "-" ? ", without limit" : ", at most ",
-          pids == "-" ? "" : pids));
+      pids == "-" ? "" : cat("limit of processes is ", pids));
   if (container != nullptr && container->oom_score_adj) {
     const std::string score = cat(*container->oom_score_adj);
     add("OOM score", score, cat("OOM score adjustment is ", score));

@@ -36,7 +36,7 @@ struct Description {
 struct Value {
   std::string_view name;      ///< "CPU limit"
   std::string text;           ///< "500m (rule 1)"; "-" for none
-  std::string sentence = {};  ///< behind "Its"; "": `name` and `text`
+  std::string sentence = {};  ///< behind "Its", for `why`; "": that leaves it out
 };
 /// Values of the kernel, with those of the rule where they differ, usage, and what was counted.
 /// @param container  of the pod; nullptr: of the pod itself

@@ -71,10 +71,12 @@ struct Running {
 struct Protection {
   const char* file;
   std::optional<Bytes> core::MemoryQos::* value;
+  const char* meaning;
 };
-inline constexpr std::array kProtections = {Protection{"memory.min", &core::MemoryQos::min},
-                                            Protection{"memory.low", &core::MemoryQos::low},
-                                            Protection{"memory.high", &core::MemoryQos::high}};
+inline constexpr std::array kProtections = {
+    Protection{"memory.min", &core::MemoryQos::min, "so much is never reclaimed"},
+    Protection{"memory.low", &core::MemoryQos::low, "so much is reclaimed last"},
+    Protection{"memory.high", &core::MemoryQos::high, "beyond it is throttled"}};
 /// "64Mi (rule 96Mi)"; "" if it is set in neither.
 [[nodiscard]] std::string shown(const Protection& protection, const Entry& entry);
 

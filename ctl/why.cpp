@@ -110,10 +110,8 @@ class Facts {
                               : whole
                                   ? cat("Container ", core::display_name(container->record), "'s ")
                                   : "Its pod's ";
-    for (const auto& [name, text, sentence] : values_of(pod, container))
-      sentences_.push_back(
-          cat(whose, sentence.empty() ? cat(name, " is ", text == "-" ? "none" : text) : sentence,
-              "."));
+    for (const Value& each : values_of(pod, container))
+      if (!each.sentence.empty()) sentences_.push_back(cat(whose, each.sentence, "."));
   }
 
   /// All values, and what is wrong with them.

@@ -140,9 +140,12 @@ TEST_F(Why, TellsThatAContainerIsPaused) {
   app.state = core::ContainerState::kLive;
   tree_.make("/pod/app");
   tree_.cgroups.at("/pod/app").files["cgroup.events"] = "populated 1\nfrozen 1\n";
+  const std::string text = why("web");
   EXPECT_THAT(
-      why("web"),
-      HasSubstr("podqos manages pod default/web: 1 of 1 containers run, 1 of them paused."));
+      text, HasSubstr("podqos manages pod default/web: 1 of 1 containers run, 1 of them paused."));
+  EXPECT_THAT(text, HasSubstr("Container app's CPU has no limit.\n"));
+  EXPECT_THAT(text, HasSubstr("Container app's memory has no limit; "));
+  EXPECT_THAT(text, Not(HasSubstr("Container app's processes")));
 }
 
 TEST_F(Why, WarnsOfRequestsThatDoNotCountSinceTheyCameLate) {
