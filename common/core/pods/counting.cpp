@@ -1,5 +1,6 @@
 #include "common/core/pods/counting.h"
 
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <set>
@@ -134,39 +135,86 @@ std::vector<std::string> uids_of(const NodeState& state) {
 
 namespace {
 
-/// Adds a pod that counts. What is damaged counts for the lowest class.
-void add(TierSums& sums, const PodRow& row) {
-  const TierSum counted{.pods = 1, .cpu = row.counted_cpu, .memory = row.counted_memory};
-  if (row.counts == 0) return;
-  if (row.kubelets_own != 0) {
-    sums.kubelets += counted;
-    return;
+/// Sums that cannot overflow, to be saturated at the end.
+struct Total {
+  std::int64_t pods = 0;
+  Wide cpu = 0;
+  Wide memory = 0;
+  void add(MilliCpu more_cpu, Bytes more_memory) {
+    ++pods;
+    cpu += more_cpu.value();
+    memory += more_memory.value();
   }
-  sums.of(row.qos_class) += counted;
-  sums.requested += {.pods = 1, .cpu = row.requested_cpu, .memory = row.requested_memory};
-}
+  void operator+=(const Total& more) {
+    pods += more.pods;
+    cpu += more.cpu;
+    memory += more.memory;
+  }
+  [[nodiscard]] TierSum sum() const {
+    return {.pods = pods, .cpu = MilliCpu{saturated(cpu)}, .memory = Bytes{saturated(memory)}};
+  }
+};
+
+/// As TierSums.
+struct Totals {
+  std::array<Total, 3> classes;
+  Total kubelets;
+  Total requested;
+  void add(const PodRow& row) {
+    if (row.counts == 0) return;
+    if (row.kubelets_own != 0) return kubelets.add(row.counted_cpu, row.counted_memory);
+    // What is damaged counts for the lowest.
+    classes[std::min<std::size_t>(static_cast<std::size_t>(row.qos_class), 2)].add(
+        row.counted_cpu, row.counted_memory);
+    requested.add(row.requested_cpu, row.requested_memory);
+  }
+  void operator+=(const Totals& more) {
+    for (std::size_t each = 0; each < classes.size(); ++each)
+      classes[each] += more.classes[each];
+    kubelets += more.kubelets;
+    requested += more.requested;
+  }
+  [[nodiscard]] TierSums sums() const {
+    TierSums out;
+    for (const auto qos_class :
+         {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort})
+      out.of(qos_class) = classes[static_cast<std::size_t>(qos_class)].sum();
+    out.kubelets = kubelets.sum();
+    out.requested = requested.sum();
+    return out;
+  }
+};
 
 }  // namespace
 
 void sum_up(NodeState& state) {
-  state.sums = {};
   std::vector<std::uint64_t> keys;
-  for (TreeRecord& tree : state.trees) {
-    tree.sums = {};
+  keys.reserve(state.trees.size());
+  for (const TreeRecord& tree : state.trees)
     keys.push_back(tree_key(tree.kubepods));
-  }
-  for (const PodRow& row : state.rows) {
-    add(state.sums, row);
-    const auto tree = std::ranges::find(keys, row.tree);
-    if (tree != keys.end())
-      add(state.trees[static_cast<std::size_t>(tree - keys.begin())].sums, row);
-  }
+  std::vector<Totals> of_trees(keys.size() + 1);  // the last: in none
+  for (const PodRow& row : state.rows)
+    of_trees[static_cast<std::size_t>(std::ranges::find(keys, row.tree) - keys.begin())].add(row);
+  Totals all;
+  for (const Totals& tree : of_trees)
+    all += tree;
+  state.sums = all.sums();
+  for (std::size_t each = 0; each < keys.size(); ++each)
+    state.trees[each].sums = of_trees[each].sums();
 }
 
 TierSums sums_beside(const NodeState& state, std::string_view uid) {
-  TierSums others;
-  for (const PodRow& row : state.rows)
-    if (row.uid != RowUid{uid}) add(others, row);
+  TierSums others = state.sums;
+  const auto row = std::ranges::find(state.rows, RowUid{uid}, &PodRow::uid);
+  if (row == state.rows.end() || row->counts == 0) return others;
+  const auto take = [](TierSum& from, MilliCpu cpu, Bytes memory) {
+    from = {.pods = from.pods - 1,
+            .cpu = rest_of(from.cpu, cpu),
+            .memory = rest_of(from.memory, memory)};
+  };
+  take(row->kubelets_own != 0 ? others.kubelets : others.of(row->qos_class), row->counted_cpu,
+       row->counted_memory);
+  if (row->kubelets_own == 0) take(others.requested, row->requested_cpu, row->requested_memory);
   return others;
 }
 
