@@ -12,7 +12,6 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/store/event_file.h"
 #include "ctl/describe.h"
-#include "ctl/doctor_checks.h"
 #include "ctl/node_json.h"
 
 namespace podqos::ctl {
@@ -76,11 +75,16 @@ std::string ruled_share(const Entry& entry) {
 
 std::string format_notices(const app::ConfigurationReport& configuration, const Screen& screen) {
   std::string out;
-  for (const Finding& each : check_configuration(configuration)) {
-    if (each.outcome != Outcome::kProblem && each.outcome != Outcome::kWarning) continue;
-    const bool error = each.outcome == Outcome::kProblem && each.name == "files";
-    out += format_notice(error ? "error: " : "warning: ", each.text, screen);
-  }
+  for (const std::string& error : configuration.errors)
+    out += format_notice("error: ", error, screen);
+  const auto warn_of = [&](std::string_view text) {
+    out += format_notice("warning: ", text, screen);
+  };
+  if (!configuration.errors.empty())
+    warn_of(cat("until it is corrected, ", app::describe_source(configuration.source)));
+  for (const std::string& ignored : configuration.ignored)
+    warn_of(cat(ignored, ": not read: the names of files in conf.d end in .json"));
+  if (const auto why = why_unmanaged(configuration.settings); !why.empty()) warn_of(why);
   return out;
 }
 
@@ -109,14 +113,14 @@ Result<int> run_view(const ViewOptions& options, const Cli& cli) {
     std::ranges::for_each(configuration.errors, warn);
     return fail(for_root(view.error()));
   }
-  const std::string notices = format_notices(configuration, screen);
   std::string out = std::move(view->text);
   if (!options.output.is_json()) {
-    out.insert(0, notices);
+    out.insert(0, format_notices(configuration, screen));
     for (const Finding& each : view->findings)
       out += format_notice("warning: ", app::one_line(each.text), screen);
   }
-  const bool wrong = !view->findings.empty() || !notices.empty() || view->is_missing_any;
+  const bool wrong = !view->findings.empty() || !configuration.ignored.empty() ||
+                     !why_unmanaged(configuration.settings).empty() || view->is_missing_any;
   const int status = print(out);
   return configuration.errors.empty() && !(options.strict && options.pod.empty() && wrong)
              ? status

@@ -13,9 +13,9 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/sys/process.h"
+#include "ctl/node_model.h"
 #include "ctl/node_checks.h"
 #include "ctl/node_json.h"
-#include "ctl/node_model.h"
 #include "ctl/node_text.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/ctl/stored.h"
@@ -388,11 +388,10 @@ TEST(FormatNotices, SaysWhatIsWrongBeforeThePods) {
   report.settings.enabled = false;
   EXPECT_EQ(
       format_notices(report, Screen{}),
-      "error: a.json: unknown field x; until it is corrected, the last valid settings stay in "
-      "force\n"
-      "error: b.json: writable by others; until it is corrected, the last valid settings stay in "
-      "force\n"
-      "warning: /etc/podqos/conf.d/c.yaml is not read: the names of files in conf.d end in "
+      "error: a.json: unknown field x\n"
+      "error: b.json: writable by others\n"
+      "warning: until it is corrected, the last valid settings stay in force\n"
+      "warning: /etc/podqos/conf.d/c.yaml: not read: the names of files in conf.d end in "
       ".json\n"
       "warning: podqos is switched off by \"enabled\": false: new containers start unmanaged, "
       "and earlier ones are released when they end\n");
