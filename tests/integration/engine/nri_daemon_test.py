@@ -48,7 +48,7 @@ class DaemonTest(nri_daemon.DaemonCase):
         self.assertEqual(int(self.status(process, "CapEff"), 16), KEPT & int(self.status(process, "CapBnd"), 16))
         self.assertEqual(self.status(process, "NoNewPrivs"), "1")
         self.assertEqual(self.status(process, "Seccomp"), "2")
-        self.assertEqual(self.status(process, "Umask"), "0077")
+        self.assertEqual(self.status(process, "Umask"), "0022")
         self.assertEqual(self.status(process, "Threads"), "1")
 
     def test_comes_back_as_often_as_the_runtime_does(self):
