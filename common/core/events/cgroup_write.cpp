@@ -39,11 +39,6 @@ void take_back_reservation(CgroupValues& values, const Files& held) {
 /// What differs from the values that the cgroup holds.
 void keep_written(PodWrite& write, const CgroupValues& held, const Settings& settings) {
   CgroupValues& wanted = write.values;
-  write.hugepages = wanted.hugepages != held.hugepages;
-  if (wanted == held) {
-    wanted = {};
-    return;
-  }
   // Lift limits that the pod no longer has.
   if (!wanted.cpu_quota && held.cpu_quota) lift_quota(wanted, settings);
   if (bound_of(held) != kUnbounded && bound_of(wanted) == kUnbounded)
@@ -61,6 +56,7 @@ void keep_written(PodWrite& write, const CgroupValues& held, const Settings& set
     wanted.unified.clear();
   else
     take_back_reservation(wanted, std::views::keys(held.unified));
+  write.hugepages = wanted.hugepages != held.hugepages;
 }
 
 /// All values, and the ends of limits that other programs have set; also of a cgroup that is to be

@@ -41,7 +41,7 @@ struct PodWrite {
 };
 
 /// Decides what is written of the pod's values: all of them, with limits that other programs have
-/// set removed, or what may differ from `written`: nothing if its values are the same.
+/// set removed, or what may differ from `written`.
 /// @return the errors of pod_values()
 [[nodiscard]] Result<PodWrite> decide_pod_write(const PodRecord& record,
                                                 const PodWriteSnapshot& snapshot,

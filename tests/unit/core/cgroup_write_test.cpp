@@ -115,17 +115,6 @@ TEST_F(DecidePodWrite, ACgroupOfKnownValuesIsNotMade) {
   EXPECT_FALSE(write.may_cut);
 }
 
-TEST_F(DecidePodWrite, NothingIsWrittenWhereTheValuesStay) {
-  written_ = bounded_pod();
-  PodRecord record = bounded_pod();
-  record.containers.emplace_back().id = "second";
-  const PodWrite write = decide(record);
-  EXPECT_EQ(write.make, Cgroup::kExists);
-  EXPECT_EQ(write.values, CgroupValues{});
-  EXPECT_FALSE(write.hugepages);
-  EXPECT_FALSE(write.may_cut);
-}
-
 TEST_F(DecidePodWrite, APartialPodThatIsUnboundedLosesItsLimits) {
   written_ = record_of({limited("a", "1", "128Mi")});
   const PodWrite write =
