@@ -137,6 +137,13 @@ Result<Hierarchies> take_up(const Kept& kept) {
   return kept.hierarchies;
 }
 
+/// A hierarchy whose mount point is listed once has no other mounted over it: the type of the file
+/// system tells, and devices need not be compared.
+OpenHierarchy to_open(Hierarchy mount, const std::vector<Hierarchy>& mounts, sys::Resolve resolve) {
+  if (std::ranges::count(mounts, mount.mount_point, &Hierarchy::mount_point) == 1) mount.device = 0;
+  return {std::move(mount), resolve};
+}
+
 }  // namespace
 
 std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
@@ -176,10 +183,7 @@ Result<Hierarchies> find_hierarchies(const CgroupfsOptions& options) {
     const bool relevant = is_relevant(mount);
     // Of several mounts one may be hidden by another.
     const bool is_only = std::ranges::count(mounts, device, &Hierarchy::device) == 1;
-    // Nor can another file system be mounted over one whose mount point is listed once.
-    if (std::ranges::count(mounts, mount.mount_point, &Hierarchy::mount_point) == 1)
-      mount.device = 0;
-    OpenHierarchy hierarchy{std::move(mount), options.resolve};
+    OpenHierarchy hierarchy = to_open(mount, mounts, options.resolve);
     const Result<bool> usable = relevant || !is_only ? hierarchy.is_usable() : true;
     // Without it, a pod would lack limits, and its directory there would stay.
     if (!usable && relevant) return fail(usable.error());
