@@ -167,8 +167,6 @@ Result<bool> Cgroupfs::populated(std::string_view path) {
   ProcessWalk walk{[](std::string_view pids) { return pids.empty(); }};
   for (OpenHierarchy& hierarchy : *hierarchies_) {
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
-    // Runtimes move a process in all hierarchies of v1.
-    if (!is_v2 && &hierarchy != &primary()) continue;
     // Neither v1 nor the root has cgroup.events.
     PODQOS_ASSIGN(const auto found, is_v2&& path != "/" ? populated_v2(hierarchy, path, walk)
                                                         : lists_process(hierarchy, path, walk));

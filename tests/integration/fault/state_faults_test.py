@@ -436,14 +436,10 @@ class ByTheKernel(StateCase):
         """Runs it, and then `meanwhile`, while a child holds a quota above the pod's, which has to be written."""
         quota, child = self.pod / "cpu.cfs_quota_us", self.pod / "slow"
         quota.write_text("700000", encoding="ascii")
-        # As a runtime does it: the process is in each hierarchy.
-        children = {child, pathlib.Path(self.machine.hierarchy("memory").mount, child.relative_to(self.machine.hierarchy("cpu").mount))}
-        for each in children:
-            each.mkdir()
+        child.mkdir()
         (child / "cpu.cfs_quota_us").write_text("600000", encoding="ascii")
         with subprocess.Popen(["/bin/sleep", "1000"], stdin=subprocess.DEVNULL) as held:
-            for each in children:
-                (each / "cgroup.procs").write_text(str(held.pid), encoding="ascii")
+            (child / "cgroup.procs").write_text(str(held.pid), encoding="ascii")
             try:
                 done = self.call(*command)
                 self.assertEqual(quota.read_text(encoding="ascii"), "700000\n")
@@ -451,8 +447,7 @@ class ByTheKernel(StateCase):
             finally:
                 held.kill()
                 held.wait()
-                for each in children:
-                    each.rmdir()
+                child.rmdir()
         return done
 
     def check_start_of_another(self):
