@@ -98,7 +98,7 @@ struct Cut {
 /// Formats rows with aligned columns, two blanks apart, and no trailing blanks. A UTF-8 character
 /// counts as one column. Rows may have different numbers of cells. What is too wide for the screen
 /// is cut off, in each column of `cuts` as far as needed, then the last column is folded between
-/// words, and columns for which there is no room go to a further line.
+/// words, and columns that do not fit go to a further line.
 [[nodiscard]] std::string format_table(const std::vector<Row>& rows, const Screen& screen,
                                        std::span<const Cut> cuts = {});
 

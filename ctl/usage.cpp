@@ -52,7 +52,7 @@ void add(std::optional<Value>& sum, const std::optional<Value>& part) {
   if (part) sum = sum.value_or(Value{}) + *part;
 }
 
-/// 0 is no limit, and as a request as good as none.
+/// 0 means no limit and, as a request, nothing.
 Amounts without_zeros(Amounts amounts) {
   if (amounts.cpu <= MilliCpu{}) amounts.cpu.reset();
   if (amounts.memory <= Bytes{}) amounts.memory.reset();
