@@ -110,7 +110,7 @@ std::string whole_pod_annotations(const core::Pod& pod) {
       if (!amount || (limit && !core::limit_declared(pod, name))) continue;
       list.push_back(cat("podqos.io/", name, limit ? "-limit: \"" : "-request: \"",
                          name == core::kCpu ? format_amount(MilliCpu{amount->milli_value()})
-                                            : format_amount(Bytes{amount->value()}),
+                                            : exact_amount(Bytes{amount->value()}),
                          "\""));
     }
   }

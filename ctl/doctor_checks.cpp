@@ -176,7 +176,7 @@ Finding check_directory(const DirectoryFacts& facts) {
         cat("has no room: ", facts.free_bytes, " bytes and ", facts.free_files, " files are free"),
         cat("df -h ", facts.path, "; df -i ", facts.path));
   check.outcome = kOk;
-  return problem(cat("has ", format_bytes(Bytes{facts.free_bytes}), " free"), "");
+  return problem(cat("has ", rounded_amount(Bytes{facts.free_bytes}), " free"), "");
 }
 
 Finding check_lock(const LockFacts& facts, const core::Settings& settings) {

@@ -23,7 +23,7 @@ std::string shown_list(const core::ResourceList& list) {
   for (const auto& [name, quantity] : list)
     out += cat(out.empty() ? "" : ", ", name, " ",
                name == core::kCpu        ? format_amount(MilliCpu{quantity.milli_value()})
-               : core::is_in_bytes(name) ? format_bytes(Bytes{quantity.value()})
+               : core::is_in_bytes(name) ? rounded_amount(Bytes{quantity.value()})
                                          : quantity.format_decimal());
   return out.empty() ? "none" : out;
 }
@@ -106,7 +106,7 @@ class ExplanationTable {
     add_row("memory limit", memory > 0 ? format_amount(Bytes{memory}) : "none",
             limit_rule(container, core::kMemory, memory > 0), "ResourceConfigForPod");
     for (const auto& [label, pages] : values.hugepages)
-      add_row(cat("hugetlb ", label), format_bytes(pages),
+      add_row(cat("hugetlb ", label), rounded_amount(pages),
               container == nullptr ? "sum of the containers' requests"
                                    : "its limit, else that of spec.resources",
               "HugePageLimits");
@@ -201,13 +201,13 @@ class ExplanationTable {
       return class_ == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
     const Bytes node = params_.node_memory;
     const core::OomClaim claim = core::oom_claim(e_.pod, container, node);
-    std::string bytes = format_amount(Bytes{claim.request});
-    if (claim.share > 0) bytes = cat("(", bytes, " + ", format_amount(Bytes{claim.share}), ")");
-    if (claim.share < 0) bytes = cat("(", bytes, " - ", format_amount(Bytes{-claim.share}), ")");
+    std::string bytes = exact_amount(Bytes{claim.request});
+    if (claim.share > 0) bytes = cat("(", bytes, " + ", exact_amount(Bytes{claim.share}), ")");
+    if (claim.share < 0) bytes = cat("(", bytes, " - ", exact_amount(Bytes{-claim.share}), ")");
     const std::string_view request =
         claim.of_least ? "the containers' smallest memory request" : "memory request";
     return cat(
-        "1000 - 1000 * ", bytes, " / ", format_amount(node), ", clamped to [3, 999]; ",
+        "1000 - 1000 * ", bytes, " / ", exact_amount(node), ", clamped to [3, 999]; ",
         claim.share == 0 ? std::string{request} : cat("(", request, " + its share of the pod's)"),
         " / node memory");
   }

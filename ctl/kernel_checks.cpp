@@ -47,7 +47,7 @@ Finding check_hugepages(const KernelFacts& facts) {
   if (facts.hugepages == Bytes{0})
     return {"kernel", "hugepages", kSkipped, "no memory is preallocated as huge pages"};
   return {"kernel", "hugepages", kOk,
-          cat(format_bytes(facts.hugepages),
+          cat(rounded_amount(facts.hugepages),
               " are preallocated as huge pages, and so not allocatable as memory")};
 }
 

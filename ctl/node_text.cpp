@@ -133,7 +133,7 @@ std::string shown(const std::optional<std::int64_t>& number) {
 
 std::string shown(const std::optional<Bytes>& bytes) {
   const auto limit = limited(bytes);
-  return limit ? format_bytes(*limit) : "-";
+  return limit ? rounded_amount(*limit) : "-";
 }
 
 std::string shown(const std::optional<MilliCpu>& cpu) {

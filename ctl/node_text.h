@@ -41,7 +41,7 @@ struct ViewOptions {
 
 /// "-" for what is unset, or has no limit.
 [[nodiscard]] std::string shown(const std::optional<std::int64_t>& number);
-[[nodiscard]] std::string shown(const std::optional<Bytes>& bytes);  ///< by format_bytes()
+[[nodiscard]] std::string shown(const std::optional<Bytes>& bytes);  ///< by rounded_amount()
 [[nodiscard]] std::string shown(const std::optional<MilliCpu>& cpu);
 /// "cpu 110m, memory 64Mi"; "-" for neither.
 [[nodiscard]] std::string shown(const Amounts& amounts);

@@ -55,7 +55,7 @@ std::string node_text(const Node& node, const Screen& screen) {
   const core::TierSum& capacity = node.capacity;
   const core::TierSum& allocatable = node.allocatable;
   const auto add_amounts = [&](const char* name, MilliCpu cpu, Bytes memory) {
-    rows.push_back({cell(name), cell(""), cell(format_amount(cpu)), cell(format_bytes(memory))});
+    rows.push_back({cell(name), cell(""), cell(format_amount(cpu)), cell(rounded_amount(memory))});
   };
   add_amounts("capacity", capacity.cpu, capacity.memory);
   add_amounts("reserved", rest_of(capacity.cpu, allocatable.cpu),
@@ -183,7 +183,7 @@ class TierTable {
     rows_.push_back({cell(std::move(name), Colour::kBold), cell(cat(sum.pods)),
                      cell(format_amount(sum.cpu)),
                      cell(tier != nullptr ? share_of(tier->cgroup) : "-"),
-                     cell(cat(shown(usage), "/", format_bytes(sum.memory), "/",
+                     cell(cat(shown(usage), "/", rounded_amount(sum.memory), "/",
                               tier != nullptr ? memory_limit_of(tier->cgroup) : "-",
                               tier != nullptr && tier->converging ? " (converging)" : ""))});
   }

@@ -13,8 +13,6 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr std::array kBinaryUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-constexpr std::int64_t kBinaryStep = 1024;
 /// Blanks between two columns.
 constexpr std::size_t kGap = 2;
 /// The least width to which the last column is folded.
@@ -110,23 +108,6 @@ std::string format_row(const Row& row, std::span<const std::size_t> widths,
 }
 
 }  // namespace
-
-std::string format_bytes(Bytes bytes) {
-  const std::int64_t value = bytes.value();
-  if (value < 0) return std::to_string(value);
-  std::size_t unit = 0;
-  std::int64_t scale = 1;
-  while (unit + 1 < kBinaryUnits.size() && value / scale >= kBinaryStep) {
-    scale *= kBinaryStep;
-    ++unit;
-  }
-  const std::int64_t rest = value % scale;
-  const std::int64_t tenths = mul_div(rest, 10, scale);
-  // rest * 10 % scale, halved on both sides: it must not overflow for exbibytes.
-  const bool exact = rest * 5 % std::max<std::int64_t>(scale / 2, 1) == 0;
-  return cat(exact ? "" : "~", value / scale, tenths == 0 ? "" : cat(".", tenths),
-             kBinaryUnits.at(unit));
-}
 
 std::string format_count(std::int64_t number, std::string_view noun) {
   return cat(number, " ", noun, number == 1 ? "" : "s");

@@ -14,10 +14,6 @@
 
 namespace podqos::ctl {
 
-/// A number of bytes in the largest binary unit, with at most one decimal and "~" in front if
-/// digits were cut: "3Gi", "1.5Gi", "~1.1Gi", "64Mi", "0", "1023".
-[[nodiscard]] std::string format_bytes(Bytes bytes);
-
 /// Colours and attributes of ECMA-48 (SGR).
 enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kCyan };
 

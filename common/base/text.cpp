@@ -8,6 +8,9 @@ namespace podqos {
 
 namespace {
 
+constexpr std::array kBinaryUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+constexpr std::int64_t kBinaryStep = 1024;
+
 constexpr bool is_plain(char c) {
   return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
@@ -91,15 +94,37 @@ std::string printable(std::string_view text, std::size_t limit) {
   return out;
 }
 
-std::string format_amount(Bytes bytes) {
-  constexpr std::array kUnits = {"", "Ki", "Mi", "Gi", "Ti"};
-  constexpr std::int64_t kStep = 1024;
+std::string exact_amount(Bytes bytes) {
   std::int64_t amount = bytes.value();
   if (amount < 0) return "unlimited";
   std::size_t unit = 0;
-  for (; amount != 0 && amount % kStep == 0 && unit + 1 < kUnits.size(); ++unit)
-    amount /= kStep;
-  return cat(amount, kUnits.at(unit));
+  for (; amount != 0 && amount % kBinaryStep == 0 && unit + 1 < kBinaryUnits.size(); ++unit)
+    amount /= kBinaryStep;
+  return cat(amount, kBinaryUnits.at(unit));
+}
+
+std::string rounded_amount(Bytes bytes) {
+  const std::int64_t value = bytes.value();
+  if (value < 0) return std::to_string(value);
+  std::size_t unit = 0;
+  std::int64_t scale = 1;
+  while (unit + 1 < kBinaryUnits.size() && value / scale >= kBinaryStep) {
+    scale *= kBinaryStep;
+    ++unit;
+  }
+  const std::int64_t rest = value % scale;
+  const std::int64_t tenths = mul_div(rest, 10, scale);
+  // rest * 10 % scale, halved on both sides: it must not overflow for exbibytes.
+  const bool exact = rest * 5 % std::max<std::int64_t>(scale / 2, 1) == 0;
+  return cat(exact ? "" : "~", value / scale, tenths == 0 ? "" : cat(".", tenths),
+             kBinaryUnits.at(unit));
+}
+
+std::string format_amount(Bytes bytes) {
+  constexpr std::size_t kReadable = 7;  // characters, as "10240Mi"
+  std::string exact = exact_amount(bytes);
+  if (exact.size() <= kReadable || bytes < Bytes{}) return exact;
+  return cat(rounded_amount(bytes), " (", exact, ")");
 }
 
 std::string format_amount(MilliCpu cpu) {

@@ -82,7 +82,13 @@ std::string_view read_until(std::string_view& rest, char separator);
 /// The same as 16 hex digits.
 [[nodiscard]] std::string fnv1a_hex(std::string_view text);
 
-/// An exact amount for people: "64Mi", "1536Ki", "1000000"; "unlimited" if negative.
+/// An exact amount: "64Mi", "1536Ki", "1000000"; "unlimited" if negative.
+[[nodiscard]] std::string exact_amount(Bytes bytes);
+/// A number of bytes in the largest binary unit, with at most one decimal and "~" in front if
+/// digits were cut: "3Gi", "1.5Gi", "~1.1Gi", "64Mi", "0", "1023".
+[[nodiscard]] std::string rounded_amount(Bytes bytes);
+/// An amount in a message: exact, and one that is long to read rounded as well:
+/// "64Mi", "~22.2Gi (23307364Ki)"; "unlimited" if negative.
 [[nodiscard]] std::string format_amount(Bytes bytes);
 /// "2", "250m".
 [[nodiscard]] std::string format_amount(MilliCpu cpu);

@@ -296,7 +296,7 @@ std::string format_value(const SettingKind& kind, const SettingValue& value) {
   switch (kind.form) {
     case Form::kFlag: return *number != 0 ? "true" : "false";
     case Form::kWord: return quote_json(word_at(kind.words, static_cast<std::size_t>(*number)));
-    case Form::kMemory: return quote_json(format_amount(Bytes{*number}));
+    case Form::kMemory: return quote_json(exact_amount(Bytes{*number}));
     case Form::kCpu: return quote_json(format_amount(MilliCpu{*number}));
     case Form::kPercent: return cat("\"", *number, "%\"");
     case Form::kFraction: return format_fraction(*number);

@@ -33,7 +33,7 @@ std::string shown(std::string_view name, const Quantity& quantity) {
   if (name == kCpu && quantity == Quantity::from_milli(cpu.value())) return format_amount(cpu);
   const Bytes bytes{quantity.value()};
   if (is_in_bytes(name) && quantity == Quantity::from_units(bytes.value()))
-    return format_amount(bytes);
+    return exact_amount(bytes);
   return quantity.format_decimal();
 }
 

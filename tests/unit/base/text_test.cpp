@@ -64,15 +64,32 @@ TEST(Error, NamesContextWhatAndCause) {
   EXPECT_EQ(format_error_code(ErrorCode::kIo), "io");
 }
 
-TEST(FormatAmount, KeepsEveryByteInTheLargestUnit) {
-  EXPECT_EQ(format_amount(Bytes{0}), "0");
-  EXPECT_EQ(format_amount(Bytes{1023}), "1023");
-  EXPECT_EQ(format_amount(Bytes{1024}), "1Ki");
-  EXPECT_EQ(format_amount(Bytes{209715200}), "200Mi");
-  EXPECT_EQ(format_amount(Bytes{209715201}), "209715201");
-  EXPECT_EQ(format_amount(Bytes{3LL << 40U}), "3Ti");
-  EXPECT_EQ(format_amount(Bytes{1LL << 60U}), "1048576Ti");
-  EXPECT_EQ(format_amount(Bytes{-1}), "unlimited");
+TEST(ExactAmount, KeepsEveryByteInTheLargestUnit) {
+  EXPECT_EQ(exact_amount(Bytes{0}), "0");
+  EXPECT_EQ(exact_amount(Bytes{1023}), "1023");
+  EXPECT_EQ(exact_amount(Bytes{1024}), "1Ki");
+  EXPECT_EQ(exact_amount(Bytes{209715200}), "200Mi");
+  EXPECT_EQ(exact_amount(Bytes{209715201}), "209715201");
+  EXPECT_EQ(exact_amount(Bytes{3LL << 40U}), "3Ti");
+  EXPECT_EQ(exact_amount(Bytes{1LL << 60U}), "1Ei");
+  EXPECT_EQ(exact_amount(Bytes{-1}), "unlimited");
+}
+
+TEST(RoundedAmount, TakesTheLargestUnit) {
+  EXPECT_EQ(rounded_amount(Bytes{0}), "0");
+  EXPECT_EQ(rounded_amount(Bytes{1023}), "1023");
+  EXPECT_EQ(rounded_amount(Bytes{64LL << 20U}), "64Mi");
+  EXPECT_EQ(rounded_amount(Bytes{3LL << 30U}), "3Gi");
+  EXPECT_EQ(rounded_amount(Bytes{3LL << 29U}), "1.5Gi");
+  EXPECT_EQ(rounded_amount(Bytes{(1LL << 30U) + (1LL << 27U)}), "~1.1Gi");
+}
+
+TEST(FormatAmount, RoundsBesideWhatIsLongToRead) {
+  EXPECT_EQ(format_amount(Bytes{64LL << 20U}), "64Mi");
+  EXPECT_EQ(format_amount(Bytes{1000000}), "1000000");
+  EXPECT_EQ(format_amount(Bytes{23307364LL << 10U}), "~22.2Gi (23307364Ki)");
+  EXPECT_EQ(format_amount(Bytes{209715201}), "~200Mi (209715201)");
+  EXPECT_EQ(format_amount(Bytes{-1'000'000'000}), "unlimited");
 }
 
 TEST(FormatAmount, HasWholeCpusAndThousandths) {

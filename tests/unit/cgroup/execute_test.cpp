@@ -149,9 +149,10 @@ TEST_F(Execute, WritesWhatHasChangedOnly) {
   ensure(base());
   // The kernel rounds to pages.
   const core::Plan plan = {memory_limit(base(), "10485761")};
-  EXPECT_THAT(execute(plan).written,
-              ElementsAre(cat(base(), "/", memory_limit_file(), ": ",
-                              is_v2(Controller::kMemory) ? "max" : "unlimited", " → 10485761")));
+  EXPECT_THAT(
+      execute(plan).written,
+      ElementsAre(cat(base(), "/", memory_limit_file(), ": ",
+                      is_v2(Controller::kMemory) ? "max" : "unlimited", " → ~10Mi (10485761)")));
   EXPECT_EQ(memory_limit_of(base()), "10485760");
   EXPECT_THAT(execute(plan).written, IsEmpty());
 }

@@ -73,9 +73,10 @@ class NodeFitTest : public ::testing::Test {
 
 TEST_F(NodeFitTest, TakesAPodUpToTheLastByte) {
   EXPECT_EQ(refusal(requesting("1", "2Gi")), "");
-  EXPECT_EQ(refusal(requesting("1", "2147483649")),
-            "requests memory 2147483649, of which 2Gi is free: 6Gi is allocatable, and other pods "
-            "have 4Gi; end pods, lower requests, or set admission.memory to \"warn\"");
+  EXPECT_EQ(
+      refusal(requesting("1", "2147483649")),
+      "requests memory ~2Gi (2147483649), of which 2Gi is free: 6Gi is allocatable, and other "
+      "pods have 4Gi; end pods, lower requests, or set admission.memory to \"warn\"");
   EXPECT_EQ(refusal(requesting("1001m", "2Gi")),
             "requests cpu 1001m, of which 1 is free: 3 is allocatable, and other pods have 2; end "
             "pods, lower requests, or set admission.cpu to \"warn\"");

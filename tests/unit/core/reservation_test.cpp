@@ -194,7 +194,7 @@ TEST(DescribeUncounted, NamesWhatLacksAndHowToHelp) {
             "the request");
   EXPECT_THAT(
       words_after([](PodRecord&, Settings& settings) { settings.max_pod_claim_percent = 10; }),
-      HasSubstr("of which 3435973836 counts: maxPodClaim is 10% of what is "));
+      HasSubstr("of which ~3.1Gi (3435973836) counts: maxPodClaim is 10% of what is "));
   EXPECT_THAT(words_after([](PodRecord& record, Settings&) { record = claiming("32", "1Gi"); }),
               HasSubstr("requests cpu 32, of which 16 counts: the node has no more"));
 }

@@ -13,15 +13,6 @@
 namespace podqos::ctl {
 namespace {
 
-TEST(FormatBytes, TakesTheLargestUnit) {
-  EXPECT_EQ(format_bytes(Bytes{0}), "0");
-  EXPECT_EQ(format_bytes(Bytes{1023}), "1023");
-  EXPECT_EQ(format_bytes(Bytes{64LL << 20U}), "64Mi");
-  EXPECT_EQ(format_bytes(Bytes{3LL << 30U}), "3Gi");
-  EXPECT_EQ(format_bytes(Bytes{3LL << 29U}), "1.5Gi");
-  EXPECT_EQ(format_bytes(Bytes{(1LL << 30U) + (1LL << 27U)}), "~1.1Gi");
-}
-
 TEST(FormatTable, AlignsColumns) {
   EXPECT_EQ(
       format_table({{cell("POD"), cell("CLASS")}, {cell("a-long-name"), cell("x")}, {}}, Screen{}),
