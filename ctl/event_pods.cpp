@@ -55,6 +55,31 @@ std::vector<core::PodRecord> pods_in(const std::vector<Event>& events) {
   return found;
 }
 
+void name_events(std::vector<Event>& events, const NodeRecords& records) {
+  std::map<std::string_view, const core::PodRecord*> pods;
+  for (const core::PodRecord& pod : records.pods)
+    pods.emplace(pod.pod.uid, &pod);
+  for (Event& event : events) {
+    const auto pod = pods.find(event.uid);
+    if (pod == pods.end()) continue;
+    if (event.pod_name.empty()) event.pod_name = pod->second->pod.name;
+    const auto name = records.names.find(event.container_id);
+    if (name != records.names.end()) event.container = name->second;
+  }
+}
+
+void name_events(std::vector<Event>& events, const core::Settings& settings) {
+  const auto lacks_name = [](const Event& event) {
+    const bool by_id = event.container.empty() || event.container == event.container_id;
+    return event.pod_name.empty() || (by_id && !event.container_id.empty());
+  };
+  if (std::ranges::none_of(events, lacks_name)) return;
+  auto records = read_records(settings, store::Opening::kReadUnlocked);
+  if (!records) return;
+  find_engine_names(*records);
+  name_events(events, *records);
+}
+
 bool is_about(const Event& event, const Selection& selection) {
   const auto& [pod, container] = selection;
   // A failure may be recorded before the container's pod is known.

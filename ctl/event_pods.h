@@ -5,6 +5,8 @@
 
 #include "common/core/events/event.h"
 #include "common/core/record.h"
+#include "common/core/settings.h"
+#include "ctl/records.h"
 #include "ctl/selector.h"
 #include "ctl/table.h"
 
@@ -17,6 +19,12 @@ namespace podqos::ctl {
 /// The pods and containers that events are about, by the newest ones, for select(). Of pods with
 /// the same name only the newest has it, so that one that was made again is found by its name.
 [[nodiscard]] std::vector<core::PodRecord> pods_in(const std::vector<core::Event>& events);
+
+/// Gives events of pods whose names no program has told podqos those that the records have by
+/// find_engine_names().
+void name_events(std::vector<core::Event>& events, const NodeRecords& records);
+/// The same with the records of now, if they can be read.
+void name_events(std::vector<core::Event>& events, const core::Settings& settings);
 
 /// Whether the event is about what was selected, or a container of it.
 [[nodiscard]] bool is_about(const core::Event& event, const Selection& selection);

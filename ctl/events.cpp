@@ -64,22 +64,24 @@ Result<Filter> filter_of(const EventsOptions& options, const std::vector<core::P
   if (selection) return filter;
   Error error = Error{selection.error()}.with_context("in the journal of events");
   if (error.code == ErrorCode::kNotFound)
-    error.message += "; it has ids in place of names that docker or podman run --name gave";
+    error.message +=
+        "; of what has ended it has ids in place of names that docker or podman run --name gave";
   return fail(std::move(error));
 }
 
 class Printer {
  public:
-  Printer(const EventsOptions& options, const Screen& screen)
-      : options_(options), screen_(screen) {}
+  Printer(const EventsOptions& options, const core::Settings& settings, const Screen& screen)
+      : options_(options), settings_(settings), screen_(screen) {}
 
-  [[nodiscard]] int show(const std::vector<Event>& events) {
+  [[nodiscard]] int show(std::vector<Event> events) {
     if (options_.output.is_json()) {
       std::string lines;
       for (const Event& event : events)
         lines += codec::format_event(event);
       return print(lines);
     }
+    name_events(events, settings_);
     std::vector<Row> rows;
     if (!std::exchange(has_heading_, true))
       rows.push_back(heading({"TIME", "EVENT", "POD", "WHAT"}));
@@ -98,6 +100,7 @@ class Printer {
 
  private:
   const EventsOptions& options_;
+  const core::Settings& settings_;
   Screen screen_;
   bool has_heading_ = false;
 };
@@ -122,7 +125,7 @@ Result<int> follow(store::EventReader& reader, const Filter& filter, Printer& pr
     PODQOS_ASSIGN(auto list, reader.next());
     warn_of_damage(list);
     filter.apply_to(list.events);
-    if (!list.events.empty() && printer.show(list.events) != kDone) return kRefused;
+    if (!list.events.empty() && printer.show(std::move(list.events)) != kDone) return kRefused;
   }
   return kDone;
 }
@@ -145,15 +148,17 @@ Result<int> run_events(const EventsOptions& options, const Cli& cli) {
   if (!reader) return fail(std::move(reader).error());
   PODQOS_ASSIGN(auto list, reader->next());
   warn_of_damage(list);
-  const std::vector<core::PodRecord> pods = pods_in(list.events);
+  std::vector<Event> named = list.events;
+  name_events(named, settings);
+  const std::vector<core::PodRecord> pods = pods_in(named);
   PODQOS_ASSIGN(const auto filter, filter_of(options, pods));
   filter.apply_to(list.events);
   const std::int64_t last = options.follow && options.last == 0 ? kFollowed : options.last;
   const auto surplus = std::ssize(list.events) - static_cast<std::ptrdiff_t>(last);
   if (last > 0 && surplus > 0)
     list.events.erase(list.events.begin(), list.events.begin() + surplus);
-  Printer printer{options, screen};
-  const int shown = printer.show(list.events);
+  Printer printer{options, settings, screen};
+  const int shown = printer.show(std::move(list.events));
   return shown == kDone && options.follow ? follow(*reader, filter, printer) : shown;
 }
 

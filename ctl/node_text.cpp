@@ -12,6 +12,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/store/event_file.h"
 #include "ctl/describe.h"
+#include "ctl/event_pods.h"
 #include "ctl/node_json.h"
 
 namespace podqos::ctl {
@@ -35,7 +36,8 @@ Result<Printed> read_view(const app::ConfigurationReport& configuration, const V
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   const bool is_json = options.output.is_json();
   const auto journal = store::read_events(configuration.settings.state_dir);
-  const auto events = journal ? journal->events : std::vector<core::Event>{};
+  auto events = journal ? journal->events : std::vector<core::Event>{};
+  name_events(events, records);
   if (options.pod.empty()) {
     PODQOS_ASSIGN(const auto node,
                   read_whole_node(configuration, std::move(records), events, cgroups));

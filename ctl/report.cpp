@@ -19,6 +19,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
 #include "ctl/command.h"
+#include "ctl/event_pods.h"
 #include "ctl/doctor.h"
 #include "ctl/report_page.h"
 #include "ctl/usage_sampler.h"
@@ -45,11 +46,12 @@ Result<UsageSample> sample_usage(const core::Settings& settings) {
 }
 
 /// The last 200.
-Result<std::vector<core::Event>> last_events(const std::string& state_dir) {
+Result<std::vector<core::Event>> last_events(const core::Settings& settings) {
   constexpr std::ptrdiff_t kMost = 200;
-  PODQOS_ASSIGN(auto list, store::read_events(state_dir));
+  PODQOS_ASSIGN(auto list, store::read_events(settings.state_dir));
   const auto surplus = std::max(std::ssize(list.events) - kMost, std::ptrdiff_t{0});
   list.events.erase(list.events.begin(), list.events.begin() + surplus);
+  name_events(list.events, settings);
   return std::move(list.events);
 }
 
@@ -81,7 +83,7 @@ Result<int> run_report(const std::string& file, const Cli& cli) {
                       .time = sys::wall_clock(),
                       .diagnosis = diagnose(configuration, cgroups, std::move(answers)),
                       .usage = sample_usage(settings),
-                      .events = last_events(settings.state_dir)};
+                      .events = last_events(settings)};
   int status = kDone;
   // Both for one cause, mostly.
   if (!report.usage)

@@ -240,8 +240,10 @@ Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups) {
   PODQOS_ASSIGN(story.records, read_records(settings));
   find_engine_names(story.records);
   auto journal = store::read_events(settings.state_dir);
-  if (journal)
+  if (journal) {
     story.events = std::move(journal->events);
+    name_events(story.events, story.records);
+  }
   else
     warn(journal.error().message);
   story.missed = find_not_managed(story.configuration, story.records, story.events, cgroups);

@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include "common/core/events/event.h"
 #include "common/core/pods/pod_name.h"
+#include "ctl/event_pods.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
@@ -57,6 +59,21 @@ TEST_F(AddEngineNames, GivesThoseOfPodman) {
   EXPECT_EQ(pod.containers.front().name, "web");
   EXPECT_EQ(pod.pod.containers.front().name, "web") << "its resources are found by it";
   EXPECT_EQ(core::display_name(pod), "web");
+}
+
+/// So that `events` has the name for a pod that `status` has.
+TEST_F(AddEngineNames, GivesThemToEventsOfLivingPods) {
+  core::PodRecord pod = pod_of(core::Engine::kPodman);
+  pod.pod.name = pod.containers.front().name = "web";
+  const NodeRecords records{.node = {}, .pods = {pod}, .warnings = {}, .names = {{kId, "web"}}};
+  std::vector<core::Event> events(3);
+  events[0].uid = events[0].container_id = events[0].container = kId;
+  events[1].uid = kId;
+  events[2].uid = "gone";
+  name_events(events, records);
+  EXPECT_EQ(name_of(events[0]), "web/web");
+  EXPECT_EQ(name_of(events[1]), "web");
+  EXPECT_EQ(name_of(events[2]), "gone");
 }
 
 /// Any user may start a process that gets the pid of a container's init, and has a parent of its
