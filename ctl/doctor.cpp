@@ -73,8 +73,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
     each.pods = std::ranges::count(node->pods, each.engine->recorded, [](const PodEntry& pod) {
       return core::format_engine(pod.record.engine);
     });
-  checks.push_back(check_eviction(settings, *node, answers.units,
-                                  node->plugin && node->plugin->process.has_value()));
+  checks.push_back(check_eviction(settings, *node));
   found.node = *std::move(node);
   checks.push_back(journal
                        ? check_events(events, UnixMillis{std::time(nullptr) * 1000})
@@ -85,7 +84,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
 
 ProgramAnswers ask_programs(const std::string& state_dir) {
   auto names = units_of_engines();
-  names.insert(names.end(), {kTimerUnit, kOomdUnit});
+  names.emplace_back(kTimerUnit);
   auto units = read_units(names, run_briefly);
   auto engines = read_engines(units.value_or(Units{}), state_dir, run_briefly);
   return {.units = std::move(units), .engines = std::move(engines)};

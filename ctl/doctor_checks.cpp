@@ -200,29 +200,21 @@ Findings check_node(const Node& node) {
   return checks;
 }
 
-Finding check_eviction(const core::Settings& settings, const Node& node, const Result<Units>& units,
-                       bool plugin_runs) {
+Finding check_eviction(const core::Settings& settings, const Node& node) {
   Finding check{"pods", "eviction", kSkipped,
                 "not configured: where memory runs short, the OOM killer decides"};
   if (!settings.eviction.burstable && !settings.eviction.besteffort) return check;
   check.text = "no pods that could be evicted";
-  const auto oomd = units ? units->find(kOomdUnit) : Units::const_iterator{};
-  const bool oomd_runs = units && oomd != units->end() && oomd->second.active;
   for (const TreeEntry& tree : node.trees) {
     const auto tier = std::ranges::find_if(
         tree.tiers, [](const TierEntry& each) { return !each.evicts_at.empty(); });
     if (tier == tree.tiers.end()) continue;
     const std::string_view by = tier->evicted_by;
-    check.text = cat("by ", by);
-    if (by != "podqos-nri" && !units) {
-      check.text += cat(", of which nothing is known: ", units.error().message);
-      check.outcome = kSkipped;
-      continue;
-    }
-    if (by == "podqos-nri" ? !plugin_runs : !oomd_runs)
+    if (!tier->evictor_runs)
       return {"pods", "eviction", kProblem,
               cat(by, " does not run, so that nothing evicts pods of ", tree.kubepods),
               cat("systemctl enable --now ", by, ".service")};
+    check.text = cat("by ", by);
     check.outcome = kOk;
   }
   return check;

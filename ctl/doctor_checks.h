@@ -22,7 +22,6 @@
 namespace podqos::ctl {
 
 constexpr const char* kTimerUnit = "podqos-reconcile.timer";
-constexpr const char* kOomdUnit = "systemd-oomd.service";
 
 [[nodiscard]] Findings check_kernel(const KernelFacts& facts, const core::Settings& settings);
 [[nodiscard]] Findings check_configuration(const app::ConfigurationReport& configuration);
@@ -40,9 +39,7 @@ constexpr const char* kOomdUnit = "systemd-oomd.service";
 /// containers that podqos should manage and does not.
 [[nodiscard]] Findings check_node(const Node& node);
 /// Whether what is to evict pods runs.
-/// @param units  with kOomdUnit
-[[nodiscard]] Finding check_eviction(const core::Settings& settings, const Node& node,
-                                     const Result<Units>& units, bool plugin_runs);
+[[nodiscard]] Finding check_eviction(const core::Settings& settings, const Node& node);
 /// Containers that failed or were refused in the hour before `now`.
 [[nodiscard]] Finding check_events(const std::vector<core::Event>& events, UnixMillis now);
 /// What concerns no engine alone: whether any is registered, and whether their drivers are allowed.

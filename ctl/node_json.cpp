@@ -70,7 +70,9 @@ Json tree_json(const TreeEntry& tree) {
     json.update(tier_json(each));
     json["eviction"] = nullptr;
     if (!each.evicts_at.empty())
-      json["eviction"] = {{"memoryPressure", each.evicts_at}, {"by", each.evicted_by}};
+      json["eviction"] = {{"memoryPressure", each.evicts_at},
+                          {"by", each.evicted_by},
+                          {"running", each.evictor_runs}};
   }
   return {{"kubepods", tree.kubepods},
           {"top", tree.top ? tier_json(*tree.top) : Json(nullptr)},

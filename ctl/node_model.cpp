@@ -41,6 +41,9 @@ Result<Node> read_whole_node(const app::ConfigurationReport& configuration, Node
   std::ranges::move(missed.findings, std::back_inserter(node.findings));
   node.missed = std::move(missed.containers);
   node.plugin = read_plugin(configuration.settings.state_dir, unit);
+  for (TreeEntry& tree : node.trees)
+    for (TierEntry& tier : tree.tiers)
+      if (tier.evicted_by == kPluginProgram) tier.evictor_runs = node.plugin && node.plugin->process;
   return node;
 }
 

@@ -65,6 +65,10 @@ struct PodEntry {
   std::vector<ContainerEntry> containers = {};
 };
 
+/// What evicts pods.
+constexpr std::string_view kOomdProgram = "systemd-oomd";
+constexpr std::string_view kPluginProgram = "podqos-nri";
+
 /// A cgroup above pods.
 struct TierEntry {
   core::QosClass qos_class;
@@ -73,6 +77,7 @@ struct TierEntry {
   bool converging = false;     ///< usage keeps the memory limit above its rule
   std::string evicts_at = {};  ///< the memory pressure at which it loses a pod; "": none
   std::string_view evicted_by = {};
+  bool evictor_runs = false;
 };
 
 struct TreeEntry {

@@ -286,10 +286,11 @@ class Reader {
       tier.qos_class = qos_class;
       if (const auto& threshold = settings_.eviction.of(qos_class)) {
         tier.evicts_at = codec::format_pressure(*threshold);
-        tier.evicted_by =
-            core::is_watched_by_oomd(record.kubepods, cgroups_.layout_without_hugepages())
-                ? "systemd-oomd"
-                : "podqos-nri";
+        const bool oomd =
+            core::is_watched_by_oomd(record.kubepods, cgroups_.layout_without_hugepages());
+        tier.evicted_by = oomd ? kOomdProgram : kPluginProgram;
+        // The unit's cgroup is there while it runs: systemd.special(7).
+        tier.evictor_runs = oomd && cgroups_.exists(cat("/system.slice/", kOomdProgram, ".service"));
       }
       add_all("unmanaged", unmanaged_pods(path, known_, cgroups_));
     }

@@ -143,7 +143,8 @@ std::string text_of_others(const TierEntry& tier, const Screen& screen) {
   for (const Protection& each : kProtections)
     if (each.value != &core::MemoryQos::high) add(each.file, shown(each, tier.cgroup));
   if (!tier.evicts_at.empty())
-    out += fold(cat("eviction from ", cgroup, ": at ", tier.evicts_at, " by ", tier.evicted_by),
+    out += fold(cat("eviction from ", cgroup, ": at ", tier.evicts_at, " by ", tier.evicted_by,
+                    tier.evictor_runs ? "" : ", which does not run"),
                 "  ", screen.width);
   return out;
 }
