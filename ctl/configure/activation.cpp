@@ -8,7 +8,7 @@
 #include "common/base/units.h"
 #include "ctl/configure/daemon.h"
 #include "ctl/configure/setup.h"
-#include "ctl/systemd_units.h"
+#include "ctl/node/systemd_units.h"
 
 namespace podqos::ctl {
 namespace {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
+#include "ctl/cli/json.h"
+#include "ctl/cli/table.h"
 #include "ctl/configure/lines.h"
-#include "ctl/json.h"
-#include "ctl/runtime_state.h"
-#include "ctl/table.h"
+#include "ctl/node/runtime_state.h"
 #include "podqos_examples.h"
 
 namespace podqos::ctl {

@@ -11,8 +11,8 @@
 #include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
+#include "ctl/cli/table.h"
 #include "ctl/configure/setup.h"
-#include "ctl/table.h"
 
 namespace podqos::ctl {
 namespace {

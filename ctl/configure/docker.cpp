@@ -8,9 +8,9 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
+#include "ctl/cli/json.h"
 #include "ctl/configure/lines.h"
-#include "ctl/document.h"
-#include "ctl/json.h"
+#include "ctl/explain/document.h"
 #include "podqos_examples.h"
 
 namespace podqos::ctl {

@@ -5,9 +5,9 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
+#include "ctl/cli/json.h"
+#include "ctl/cli/table.h"
 #include "ctl/configure/lines.h"
-#include "ctl/json.h"
-#include "ctl/table.h"
 #include "podqos_examples.h"
 
 namespace podqos::ctl {

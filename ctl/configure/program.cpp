@@ -17,9 +17,9 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/sys/fd.h"
+#include "ctl/cli/raw_terminal.h"
+#include "ctl/cli/table.h"
 #include "ctl/configure/setup.h"
-#include "ctl/raw_terminal.h"
-#include "ctl/table.h"
 
 namespace podqos::ctl {
 namespace {

@@ -14,11 +14,11 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
+#include "ctl/cli/table.h"
 #include "ctl/configure/files.h"
 #include "ctl/configure/program.h"
 #include "ctl/configure/toml.h"
-#include "ctl/finding.h"
-#include "ctl/table.h"
+#include "ctl/node/finding.h"
 
 namespace podqos::ctl {
 

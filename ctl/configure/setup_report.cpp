@@ -8,8 +8,8 @@
 
 #include "common/base/text.h"
 #include "common/sys/fd.h"
+#include "ctl/cli/json.h"
 #include "ctl/configure/setup.h"
-#include "ctl/json.h"
 
 namespace podqos::ctl {
 namespace {

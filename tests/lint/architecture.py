@@ -23,6 +23,11 @@ MAY_INCLUDE = {
     "common/app": {f"common/{layer}" for layer in ("base", "codec", "sys", "cgroup", "store")} | CORE,
 }
 PROGRAMS = ("hook", "ctl", "nri")
+# podqosctl reads the node in one folder, and shows it in others.
+MUST_NOT_INCLUDE = {
+    "ctl/cli": ("ctl/configure/", "ctl/node/", "ctl/view/", "ctl/doctor/", "ctl/explain/", "ctl/act/"),
+    "ctl/node": ("ctl/view/", "ctl/doctor/", "ctl/explain/", "ctl/act/"),
+}
 
 # The rules are pure: no machine, no clock, no log, no JSON.
 IO_HEADERS = (
@@ -76,6 +81,12 @@ def include_faults(folder, include, angled):
             return
 
 
+def faults_in_folders(path, include):
+    folder = path.parent.relative_to(ROOT).as_posix()
+    if include.startswith(MUST_NOT_INCLUDE.get(folder, ("\n",))):
+        yield f"{folder} must not include {include}"
+
+
 def faults_in(path):
     text = path.read_text(encoding="utf-8")
     folder, product = folder_of(path), folder_of(path) != "tests"
@@ -90,7 +101,8 @@ def faults_in(path):
             continue
         found = INCLUDE.match(line)
         if found:
-            for fault in include_faults(folder, found[1] or found[2], found[2] is not None):
+            include = found[1] or found[2]
+            for fault in (*include_faults(folder, include, found[2] is not None), *faults_in_folders(path, include)):
                 yield number, fault
         elif FORBIDDEN_CALL.search(line.split("//", 1)[0]):
             yield number, "no shell, no PATH lookup, no NSS"

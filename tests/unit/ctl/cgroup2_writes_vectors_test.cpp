@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/core/kubernetes/qos.h"
-#include "ctl/explanation.h"
+#include "ctl/explain/explanation.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::core {

@@ -1,4 +1,4 @@
-#include "ctl/completion.h"
+#include "ctl/cli/completion.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ctl/describe.h"
+#include "ctl/view/describe.h"
 
 #include <string>
 #include <utility>

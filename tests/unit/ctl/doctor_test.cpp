@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/doctor_checks.h"
-#include "ctl/node_checks.h"
+#include "ctl/doctor/doctor_checks.h"
+#include "ctl/node/node_checks.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/ctl/shown_findings.h"
 

@@ -1,4 +1,4 @@
-#include "ctl/document.h"
+#include "ctl/explain/document.h"
 
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "ctl/manifest.h"
+#include "ctl/explain/manifest.h"
 
 namespace podqos::ctl {
 namespace {

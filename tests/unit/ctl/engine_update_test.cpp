@@ -1,4 +1,4 @@
-#include "ctl/engine_update.h"
+#include "ctl/act/engine_update.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "ctl/engines.h"
+#include "ctl/node/engines.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "ctl/manifest.h"
+#include "ctl/explain/manifest.h"
 
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/command.h"
+#include "ctl/cli/command.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {

@@ -1,4 +1,4 @@
-#include "ctl/not_managed.h"
+#include "ctl/node/not_managed.h"
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/runtime_state.h"
+#include "ctl/node/runtime_state.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {

@@ -1,4 +1,4 @@
-#include "ctl/records.h"
+#include "ctl/node/records.h"
 
 #include <filesystem>
 #include <string>
@@ -9,7 +9,7 @@
 
 #include "common/core/events/event.h"
 #include "common/core/pods/pod_name.h"
-#include "ctl/event_pods.h"
+#include "ctl/node/event_pods.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {

@@ -1,4 +1,4 @@
-#include "ctl/report_page.h"
+#include "ctl/view/report_page.h"
 
 #include <string>
 #include <utility>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "ctl/node_checks.h"
+#include "ctl/node/node_checks.h"
 #include "tests/unit/ctl/usage_sample.h"
 
 namespace podqos::ctl {

@@ -1,4 +1,4 @@
-#include "ctl/selector.h"
+#include "ctl/node/selector.h"
 
 #include <string>
 #include <vector>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/base/text.h"
-#include "ctl/finding.h"
+#include "ctl/node/finding.h"
 
 namespace podqos::ctl {
 

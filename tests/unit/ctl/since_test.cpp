@@ -1,4 +1,4 @@
-#include "ctl/since.h"
+#include "ctl/cli/since.h"
 
 #include <cstdint>
 #include <ctime>

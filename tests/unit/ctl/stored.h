@@ -6,7 +6,7 @@
 
 #include "common/core/settings.h"
 #include "common/store/store.h"
-#include "ctl/records.h"
+#include "ctl/node/records.h"
 
 namespace podqos::ctl {
 

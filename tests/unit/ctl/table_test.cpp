@@ -1,4 +1,4 @@
-#include "ctl/table.h"
+#include "ctl/cli/table.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "ctl/top_view.h"
+#include "ctl/view/top_view.h"
 
 #include <algorithm>
 #include <limits>
@@ -143,8 +143,8 @@ TEST(Columns, HaveHeadingsThatFit) {
 }
 
 TEST(DrawTop, FillsTheScreen) {
-  for (const TopSize size :
-       {TopSize{80, 24}, TopSize{200, 50}, TopSize{40, 5}, TopSize{1, 3}, TopSize{80, 1}})
+  for (const ScreenSize size : {ScreenSize{80, 24}, ScreenSize{200, 50}, ScreenSize{40, 5},
+                                ScreenSize{1, 3}, ScreenSize{80, 1}})
     for (const TopMode mode : {TopMode::kRows, TopMode::kHelp, TopMode::kFilterPrompt}) {
       const TopScreen screen =
           draw_top(sample(), {.mode = mode, .input = "x"}, size, ColourMode::kPlain);
@@ -162,7 +162,7 @@ TEST(DrawTop, HelpFitsTheSmallestUsualScreen) {
 }
 
 TEST(DrawTop, ScrollsToTheLastPage) {
-  constexpr TopSize kSize{80, 7};
+  constexpr ScreenSize kSize{80, 7};
   TopScreen screen = draw_top(sample(), {.first = 2}, kSize, ColourMode::kPlain);
   EXPECT_THAT(screen.lines[2], StartsWith("  default/db"));
   EXPECT_EQ(screen.lines.back(), "h help  q quit  3-6 of 11");

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/command.h"
+#include "ctl/cli/command.h"
 
 namespace podqos::ctl {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "common/core/kubernetes/quantity.h"
 #include "common/core/record.h"
-#include "ctl/usage.h"
+#include "ctl/node/usage.h"
 
 namespace podqos::ctl {
 

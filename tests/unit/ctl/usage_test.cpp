@@ -1,4 +1,4 @@
-#include "ctl/usage.h"
+#include "ctl/node/usage.h"
 
 #include <chrono>
 #include <string>

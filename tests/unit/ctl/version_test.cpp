@@ -1,4 +1,4 @@
-#include "ctl/version.h"
+#include "ctl/doctor/version.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

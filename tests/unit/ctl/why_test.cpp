@@ -1,4 +1,4 @@
-#include "ctl/why.h"
+#include "ctl/view/why.h"
 
 #include <string>
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "ctl/document.h"
+#include "ctl/explain/document.h"
 
 namespace podqos::ctl {
 namespace {
