@@ -163,8 +163,10 @@ std::string shorten(std::string text, std::size_t width) {
 std::string shorten_middle(const std::string& text, std::size_t columns) {
   if (width(text) <= columns) return text;
   const std::size_t slash = text.rfind('/');
-  const std::size_t longest = columns * 2 / 3;
-  std::size_t end = std::max(slash == std::string::npos ? 0 : slash, text.size() - longest);
+  const std::size_t last = slash == std::string::npos ? text.size() : text.size() - slash;
+  // Beside a short last part, the end of what stands before it tells names apart.
+  const std::size_t kept = last < columns / 3 ? columns / 2 : std::min(last, columns * 2 / 3);
+  std::size_t end = text.size() - kept;
   while (end < text.size() && !begins_character(text[end]))
     ++end;
   return cat(shorten(text, columns - width(text.substr(end))), text.substr(end));

@@ -64,8 +64,8 @@ struct Screen {
 /// `text` in at most `width` columns, of which the last is "…" if anything was cut off.
 [[nodiscard]] std::string shorten(std::string text, std::size_t width);
 
-/// The same with "…" before its last part, which begins with "/", or within that if it would take
-/// more than two thirds.
+/// The same with "…" before its last part, which begins with "/"; within that if it would take more
+/// than two thirds, and in the middle if it takes less than a third.
 [[nodiscard]] std::string shorten_middle(const std::string& text, std::size_t columns);
 
 /// A sentence in which engines' ids have their first 12 digits, and of longer paths than 40 columns

@@ -94,7 +94,7 @@ class Printer {
       row[1].text.resize(std::max(row[1].text.size(), kKind), ' ');
       row[2].text.resize(std::max(row[2].text.size(), kName), ' ');
     }
-    constexpr std::array kCuts{Cut{.column = 2, .least = 16}};
+    constexpr std::array kCuts{Cut{.column = 2, .least = 16, .in_the_middle = true}};
     return print(format_table(rows, screen_, kCuts));
   }
 

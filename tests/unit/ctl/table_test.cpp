@@ -113,7 +113,9 @@ TEST(ShortenMiddle, KeepsTheLastPart) {
   EXPECT_EQ(shorten_middle("prod/ns/pod/app", 15), "prod/ns/pod/app");
   EXPECT_EQ(shorten_middle("prod/ns/pod/app", 14), "prod/ns/p…/app");
   EXPECT_EQ(shorten_middle("11111111-2222-3333-4444-555555555555/web-1", 26),
-            "11111111-2222-3333-…/web-1");
+            "11111111-222…5555555/web-1");
+  EXPECT_EQ(shorten_middle("infra-monitoring/checkout-frontend-5f7b9c-01eef/app", 16),
+            "infra-m…1eef/app");
   EXPECT_EQ(shorten_middle("p/a-very-long-name-of-a-web-server", 12), "p/a…b-server");
   EXPECT_EQ(shorten_middle("öööööööööö", 6), "ööö…öö");
   EXPECT_EQ(shorten_middle("web", 0), "");
