@@ -97,8 +97,11 @@ Status Cgroupfs::tell(const std::string& unit, const std::vector<core::UnitPrope
 Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   const std::string unit{core::unit_of(step.path)};
   // One question in place of a start that is refused, and of files that systemd writes again.
-  if (core::scope_of(step.path).empty() && exists(step.path) && is_active(unit))
-    return tell(unit, step.properties);
+  if (core::scope_of(step.path).empty() && exists(step.path) && is_active(unit)) {
+    // Told now, systemd would write the files, of which then nothing could be reported.
+    deferred_changes_.push_back({.path = step.path, .properties = step.properties});
+    return {};
+  }
   std::vector<core::UnitProperty> all = step.once;
   all.insert(all.end(), step.properties.begin(), step.properties.end());
   while (true) {

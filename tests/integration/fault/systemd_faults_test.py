@@ -231,7 +231,11 @@ class ByHand(FaultCase):
         for unit in ("kubepods.slice", "kubepods-burstable.slice", "kubepods-burstable-podburst_1.slice"):
             units.call("set-property", "--runtime", unit, "CPUWeight=500", "MemoryMax=900M", "TasksMax=9")
         units.call("set-property", "--runtime", "kubepods-podguard_2.slice", "CPUQuota=300%")
-        self.assertIn("/kubepods-burstable.slice/memory.max: ", self.reconcile())
+        said = self.reconcile()
+        for file in ("kubepods-burstable.slice/memory.max", "kubepods-burstable-podburst_1.slice/memory.max",
+                     "kubepods-podguard_2.slice/cpu.max"):
+            self.assertIn(f"/{file}: ", said)
+        self.assertEqual(self.reconcile(), ALL_WELL)
         self.check_all(BURSTABLE, GUARANTEED)
         units.call("daemon-reload")
         self.check_all(BURSTABLE, GUARANTEED)
