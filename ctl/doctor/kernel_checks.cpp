@@ -84,11 +84,23 @@ Finding check_reclaim(const KernelFacts& facts) {
   return check;
 }
 
+/// @note Documentation/admin-guide/cgroup-v2.rst, cpu.idle
+Finding check_wakeup(const KernelFacts& facts, const core::Settings& settings) {
+  if (facts.layout.cpu != core::CgroupVersion::kV2)
+    return {"kernel", "wakeup", kSkipped, "only cgroup v2 has idle cgroups of use"};
+  if (settings.cpu_idle_besteffort)
+    return {"kernel", "wakeup", kOk, "BestEffort pods give way to a process that wakes up"};
+  return {"kernel", "wakeup", kSkipped,
+          "beside busy BestEffort pods a process that wakes up may wait for milliseconds",
+          "set cpuIdle.bestEffort to true where BestEffort pods compute for long"};
+}
+
 }  // namespace
 
 Findings check_kernel(const KernelFacts& facts, const core::Settings& settings) {
   return {check_controllers(facts.layout), check_pressure(facts, settings),
-          check_swap(facts, settings), check_reclaim(facts), check_hugepages(facts)};
+          check_swap(facts, settings),     check_reclaim(facts),
+          check_hugepages(facts),          check_wakeup(facts, settings)};
 }
 
 }  // namespace podqos::ctl
