@@ -60,6 +60,18 @@ Result<std::vector<std::string>> DryRunFiles::list(std::string_view subdirectory
   return std::vector<std::string>{names.begin(), names.end()};
 }
 
+Status DryRunFiles::unlock() {
+  if (files_ == nullptr) return {};
+  PODQOS_ASSIGN(const auto names, files_->list(kPodsName));
+  for (const std::string& name : names) {
+    if (!name.ends_with(kRecordSuffix)) continue;
+    std::string path = cat(kPodsName, "/", name);
+    // One that cannot be read is read again, and said, when it is asked for.
+    if (auto text = files_->read(path)) changed_.try_emplace(std::move(path), *std::move(text));
+  }
+  return files_->unlock();
+}
+
 void DryRunFiles::change(const std::string& path, std::optional<std::string> content) {
   if (path == kRowsName) {
     rows_ = std::move(content);

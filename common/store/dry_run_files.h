@@ -28,6 +28,8 @@ class DryRunFiles final : public StateFiles {
   [[nodiscard]] Status write_rows(std::size_t offset, std::string_view bytes) override;
   [[nodiscard]] Result<std::string> set_aside(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view subdirectory) override;
+  /// Has the text of all records from then on.
+  [[nodiscard]] Status unlock() override;
   [[nodiscard]] const sys::Directory* directory() const override {
     return files_ == nullptr ? nullptr : files_->directory();
   }

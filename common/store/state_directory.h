@@ -64,7 +64,8 @@ enum class Opening : std::uint8_t {
   kReadUnlocked,
 };
 
-/// The files of a state directory, whose lock the object holds as long as it lives.
+/// The files of a state directory, whose lock the object holds as long as it lives, or until
+/// unlock().
 class StateDirectory final : public StateFiles {
  public:
   /// @return the errors of make_state_directory(); kTimeout if the lock is not free in time
@@ -78,6 +79,10 @@ class StateDirectory final : public StateFiles {
   /// Appends ".corrupt-<n>", which overwrites no earlier one.
   [[nodiscard]] Result<std::string> set_aside(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view subdirectory) override;
+  [[nodiscard]] Status unlock() override {
+    lock_.reset();
+    return {};
+  }
   [[nodiscard]] const sys::Directory* directory() const override { return &top_; }
 
  private:

@@ -56,6 +56,8 @@ class StateFiles {
   [[nodiscard]] virtual Result<std::string> set_aside(const std::string& path) = 0;
   /// The names in a subdirectory, sorted; none if it is missing.
   [[nodiscard]] virtual Result<std::vector<std::string>> list(std::string_view subdirectory) = 0;
+  /// Gives up the lock.
+  [[nodiscard]] virtual Status unlock() = 0;
   /// The state directory; nullptr if the files are in none.
   [[nodiscard]] virtual const sys::Directory* directory() const = 0;
 };

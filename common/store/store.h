@@ -82,6 +82,9 @@ class Store {
   /// @return nullopt for a missing or corrupt record; kInvalidArgument for a uid that
   ///         check_pod_uid() rejects; kUnsupported for a record of a newer version, which stays.
   [[nodiscard]] Result<std::optional<core::PodRecord>> pod(std::string_view uid);
+  /// For a reader: reads the text of all records, and gives up the lock, so that others do not wait
+  /// while pod() parses them.
+  [[nodiscard]] Status unlock() { return files_->unlock(); }
   /// Creates or replaces a pod's record and its row; calls begin().
   /// @param names  in the index that lead to the pod from now on, before there is a record
   /// @return kTooLarge for a record beyond codec::kMaxRecordSize, kInvalidArgument for a uid that

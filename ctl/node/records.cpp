@@ -99,6 +99,7 @@ Result<NodeRecords> records_in(store::Store& store, store::Opening opening) {
 
 Result<NodeRecords> read_records(const core::Settings& settings, store::Opening opening) {
   PODQOS_ASSIGN(auto store, open_records(settings, opening));
+  if (opening != store::Opening::kReadUnlocked) PODQOS_TRY(store.unlock());
   return records_in(store, opening);
 }
 

@@ -140,6 +140,7 @@ class FakeFiles final : public store::StateFiles {
     names.erase(std::ranges::unique(names).begin(), names.end());
     return names;
   }
+  Status unlock() override { return {}; }
   [[nodiscard]] const sys::Directory* directory() const override { return state_; }
 
  private:

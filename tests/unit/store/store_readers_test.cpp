@@ -102,6 +102,20 @@ TEST_F(DryRun, NamesWhatIsCorruptAndLeavesIt) {
   EXPECT_TRUE(has("pods/.pod-1.json.podqos-tmp"));
 }
 
+TEST_F(DryRun, GivesUpTheLockBeforeRecordsAreParsed) {
+  make_state();
+  auto reader = Store::open(options_, Opening::kRead);
+  ASSERT_TRUE(reader) << reader.error().message;
+  ASSERT_TRUE(reader->unlock());
+  {
+    Store writer = opened();
+    EXPECT_TRUE(writer.erase_pod("pod-1"));
+    EXPECT_TRUE(writer.commit());
+  }
+  EXPECT_THAT(*reader->pod_uids(), ElementsAre("pod-1"));
+  EXPECT_EQ(*reader->pod("pod-1"), record_of("pod-1")) << "as it was under the lock";
+}
+
 class ReadUnlocked : public StoreTest {
  protected:
   [[nodiscard]] Result<Store> unlocked() const {
