@@ -245,8 +245,8 @@ class Reader {
     return entry;
   }
 
-  /// Why a container is outside the pod's cgroup: podqos left it there, or it was started there
-  /// before podqos could place it. nullopt if it is not.
+  /// Why a container is outside the pod's cgroup: podqos left it there, its runtime put it there,
+  /// or it was started there before podqos could place it. nullopt if it is not.
   [[nodiscard]] std::optional<std::string> describe_outside(
       const core::PodRecord& record, const core::ContainerRecord& container) const {
     if (record.kubelets_own || container.sandbox ||
@@ -255,10 +255,11 @@ class Reader {
     const auto& [id, cgroup] = std::tie(container.id, container.cgroup);
     if (core::is_left_without_parent(cgroup, id, settings_))
       return core::describe_missing_parent(id, cgroup, record.cgroup);
-    return cat("container ", printable(id), " runs in cgroup ", printable(cgroup),
-               ", outside the pod's limits, because it was started before podqos could place it: "
-               "recreate the pod once podqos-nri is connected, or podqos-runtime or Podman's "
-               "precreate hook is registered");
+    return cat(
+        "container ", printable(id), " runs in cgroup ", printable(cgroup),
+        ", outside the pod's limits: its runtime put it there (podqosctl events says so), or "
+        "it was started before podqos could place it: then recreate the pod once podqos-nri "
+        "is connected, or podqos-runtime or Podman's precreate hook is registered");
   }
 
   TreeEntry tree_of(const core::TreeRecord& record) {

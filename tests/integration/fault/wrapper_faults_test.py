@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import oci  # noqa: E402
 import patience  # noqa: E402
 from harness import container, pod  # noqa: E402
 
@@ -95,6 +96,31 @@ class StoppedChild(harness.TestCase):
 
     def test_rejected(self):
         self.assertIsNone(self.plain.state(self.start("reject", 1)))
+
+
+@harness.for_each_runtime
+class OwnPlace(harness.TestCase):
+    """A runtime that puts containers where it likes: nothing but createRuntime tells."""
+
+    def test_is_said_and_counted(self):
+        name = self.container_id("app")
+        bundle = self.bundle(MANIFEST, "app")
+        own = f"{self.elsewhere}/own"
+        runtime = self.tmp / "own-place"
+        runtime.write_text(f"""#!/bin/sh
+case "$*" in *create*) sed -i 's|"cgroupsPath": *"[^"]*"|"cgroupsPath": "{own}"|' {bundle.path}/config.json ;; esac
+exec {oci.runtime_path(self.kind)} "$@"
+""", encoding="ascii")
+        runtime.chmod(0o755)
+        self.podqos.settings["runtimes"] = [str(runtime)]
+        self.podqos.config(self.kind)
+        pid = self.wrapper.launch(name, bundle)
+        self.assertEqual(machines.cgroup_of(pid), own)
+        [warning] = self.podqos.ctl_json("status")["warnings"]
+        self.assertIn(f"container {name} runs in cgroup {own}, outside the pod's limits: its runtime put it", warning)
+        self.assertIn("1 pod, 1 container; 0 pods released, 0 records restored\n", self.podqos.ctl("reconcile").stdout)
+        self.assertIn("misplaced", self.podqos.ctl("events").stdout)
+        self.assertTrue(machines.alive(pid))
 
 
 @harness.runc_only

@@ -114,7 +114,7 @@ TEST_F(ReadNode, WarnsOfWhatIsRecordedButGone) {
 
 /// Names, where a container is, why it is outside its pod and what helps.
 TEST_F(ReadNode, SaysWhyAContainerIsOutsideItsPod) {
-  constexpr const char* kTooEarly = "because it was started before podqos could place it: recreate";
+  constexpr const char* kTooEarly = "it was started before podqos could place it: then recreate";
   constexpr const char* kNoParent = "because its engine set no cgroup parent for the pod";
   using core::WithoutParent;
   struct Case {
