@@ -162,6 +162,21 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
   return true;
 }
 
+/// Checks that the pod may have the cgroup that has been decided on.
+/// @return whether the decision begins anew: the cgroup is that of a pod whose record was lost
+Result<bool> check_own_cgroup(Transaction& transaction, const AdmissionRequest& request,
+                              core::AdmissionSnapshot& snapshot, const core::PodRecord& record) {
+  PODQOS_ASSIGN(const auto origin, observe_origin(transaction, snapshot, record.cgroup));
+  if (!snapshot.before && origin == core::CgroupOrigin::kPodqos &&
+      !transaction.node_is_reconciled()) {
+    PODQOS_TRY(reconcile_interrupted(transaction, true));
+    return true;
+  }
+  PODQOS_TRY(core::check_pod_cgroup(record, origin, request));
+  snapshot.has_cgroup = origin != core::CgroupOrigin::kNone;
+  return false;
+}
+
 /// @param begins_anew  set where what the admission was decided from has changed since
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
                                               core::AdmissionSnapshot& snapshot,
@@ -171,15 +186,8 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;
   if (core::must_own_cgroup(snapshot.before, pod->record)) {
-    const auto origin = observe_origin(transaction, snapshot, pod->record.cgroup);
-    if (!snapshot.before && origin == core::CgroupOrigin::kPodqos &&
-        !transaction.node_is_reconciled()) {
-      PODQOS_TRY(reconcile_interrupted(transaction, true));
-      begins_anew = true;
-      return std::nullopt;
-    }
-    PODQOS_TRY(core::check_pod_cgroup(pod->record, origin, request));
-    snapshot.has_cgroup = origin != core::CgroupOrigin::kNone;
+    PODQOS_ASSIGN(begins_anew, check_own_cgroup(transaction, request, snapshot, pod->record));
+    if (begins_anew) return std::nullopt;
   }
   PODQOS_ASSIGN(auto admission,
                 core::decide_admission(request, snapshot, std::move(*pod), settings));

@@ -98,7 +98,7 @@ Result<core::AdmissionSnapshot> observe_place(Transaction& transaction,
   const auto named = request.placed_at.and_then(core::find_pod_cgroup);
   if (named && is_below(named->pod_path, own_root)) {
     place.named = named->pod_path;
-    place.origin_of_named = cgroup::origin_of_pod(transaction.machine(), place.named);
+    PODQOS_ASSIGN(place.origin_of_named, cgroup::origin_of_pod(transaction.machine(), place.named));
     PODQOS_ASSIGN(const auto record, place.origin_of_named == core::CgroupOrigin::kPodqos
                                          ? std::nullopt
                                          : transaction.store().pod(named->uid));
@@ -126,8 +126,9 @@ Status observe_pod(Transaction& transaction, core::AdmissionRequest& request,
   return {};
 }
 
-core::CgroupOrigin observe_origin(Transaction& transaction, const core::AdmissionSnapshot& snapshot,
-                                  const std::string& pod_cgroup) {
+Result<core::CgroupOrigin> observe_origin(Transaction& transaction,
+                                          const core::AdmissionSnapshot& snapshot,
+                                          const std::string& pod_cgroup) {
   return pod_cgroup == snapshot.named ? snapshot.origin_of_named
                                       : cgroup::origin_of_pod(transaction.machine(), pod_cgroup);
 }

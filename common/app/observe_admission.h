@@ -23,8 +23,8 @@ namespace podqos::app {
                                  core::AdmissionSnapshot& snapshot);
 
 /// Who made the cgroup that has been decided on for the pod, and whether it exists.
-[[nodiscard]] core::CgroupOrigin observe_origin(Transaction& transaction,
-                                                const core::AdmissionSnapshot& snapshot,
-                                                const std::string& pod_cgroup);
+[[nodiscard]] Result<core::CgroupOrigin> observe_origin(Transaction& transaction,
+                                                        const core::AdmissionSnapshot& snapshot,
+                                                        const std::string& pod_cgroup);
 
 }  // namespace podqos::app

@@ -41,11 +41,12 @@ bool is_bare(Machine& machine, const std::string& cgroup) {
   return children && children->empty() && is_untouched(machine, cgroup);
 }
 
-core::CgroupOrigin origin_of_pod(Machine& machine, const std::string& cgroup) {
+Result<core::CgroupOrigin> origin_of_pod(Machine& machine, const std::string& cgroup) {
   using core::CgroupOrigin;
   const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
-  if (copy && copy->has_value()) return CgroupOrigin::kPodqos;
   if (!copy && copy.error().code == ErrorCode::kNotFound) return CgroupOrigin::kNone;
+  if (!copy) return fail(copy.error());
+  if (*copy) return CgroupOrigin::kPodqos;
   return is_untouched(machine, cgroup) ? CgroupOrigin::kEngine : CgroupOrigin::kOther;
 }
 

@@ -18,7 +18,7 @@ namespace podqos::cgroup {
 [[nodiscard]] bool is_bare(Machine& machine, const std::string& cgroup);
 
 /// Who has created a pod's cgroup.
-[[nodiscard]] core::CgroupOrigin origin_of_pod(Machine& machine, const std::string& cgroup);
+[[nodiscard]] Result<core::CgroupOrigin> origin_of_pod(Machine& machine, const std::string& cgroup);
 
 /// True if the pod's cgroup holds a process other than the monitor's.
 [[nodiscard]] Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup);

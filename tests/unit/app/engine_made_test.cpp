@@ -89,6 +89,18 @@ TEST_P(EngineMade, IsPodqossToTheEnd) {
   EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
 }
 
+TEST(PodCgroup, IsNotAnothersBecauseItCannotBeRead) {
+  FakeNode node{core::CgroupVersion::kV2};
+  node.run(kNextContainer, Pid{11});
+  node.tree.on_read = [](const std::string& what) {
+    return what == cat("attribute ", kPod, " trusted.podqos.record") ? fail(ErrorCode::kIo, what)
+                                                                     : Status{};
+  };
+  const auto admission = node.admit(kFirstContainer);
+  ASSERT_FALSE(admission);
+  EXPECT_THAT(admission.error().message, HasSubstr("attribute "));
+}
+
 /// Refuses a root that another program uses, as what is made in it shows.
 void expect_foreign(const std::function<void(cgroup::FakeTree&)>& make) {
   FakeNode node{core::CgroupVersion::kV2};
