@@ -40,7 +40,7 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
   if (record.released_at) return snapshot;
   snapshot.has_living = cgroup::has_living_container(machine, record);
   if (snapshot.has_living) {
-    snapshot.unwritten = snapshot.due && cgroup::is_unwritten(machine, record.cgroup);
+    snapshot.unwritten = due && !record.kubelets_own && !cgroup::is_written(machine, record.cgroup);
   } else if (!record.kubelets_own) {
     // What cannot be found out does not tell that nothing is left: a later look may.
     snapshot.populated = cgroup::holds_container(machine, record.cgroup).value_or(true);

@@ -76,11 +76,6 @@ bool is_written(Machine& machine, const std::string& cgroup) {
   return copy && *copy && !(*copy)->starts_with(core::kUnwrittenRecord);
 }
 
-bool is_unwritten(Machine& machine, const std::string& cgroup) {
-  const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
-  return copy && *copy && (*copy)->starts_with(core::kUnwrittenRecord);
-}
-
 core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) {
   using core::ShmemCharge;
   const auto charge = machine.memory_charge(pod_cgroup);

@@ -30,8 +30,6 @@ namespace podqos::cgroup {
 /// True if it is known which values the cgroup holds: it has a copy of a record, and none was
 /// refused since.
 [[nodiscard]] bool is_written(Machine& machine, const std::string& cgroup);
-/// True if a pod's values were refused, and not written since.
-[[nodiscard]] bool is_unwritten(Machine& machine, const std::string& cgroup);
 
 /// Whether tmpfs memory is still charged to a pod's cgroup. kNone if that cannot be read.
 [[nodiscard]] core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup);

@@ -150,7 +150,8 @@ TEST_F(Waits, LivingCreatorsHideNoneThatHasGone) {
 }
 
 /// cgroup v1 refuses a quota below that of a child, such as a container that is being removed.
-TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
+/// @param marked  whether the cgroup could be marked as one that lacks values
+void expect_completed(bool marked) {
   FakeNode node{core::CgroupVersion::kV1};
   const FakeContainer second{
       .id = "two", .uid = "a", .annotations = {{"podqos.io/limits.two", "cpu=200m"}}};
@@ -161,7 +162,10 @@ TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
   node.tree.cgroups.at(pod).files.at("cpu.cfs_quota_us") = "700000";
   node.tree.make(pod + "/slow");
   node.tree.cgroups.at(pod + "/slow").files.at("cpu.cfs_quota_us") = "600000";
+  if (!marked) node.tree.cgroups.at(pod).attributes.clear();
+  node.refuses = [=](const std::string& change) { return !marked && change.starts_with("attr "); };
   const auto admission = node.admit(second);
+  node.refuses = {};
   ASSERT_TRUE(admission) << admission.error().message;
   EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "700000");
   node.tree.cgroups.erase(pod + "/slow");
@@ -170,6 +174,11 @@ TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
   ASSERT_TRUE(node.confirm(second, Pid{11}));
   EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "70000");
   EXPECT_THAT(node.records.due(), IsEmpty());
+}
+
+TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
+  expect_completed(true);
+  expect_completed(false);
 }
 
 TEST(StartTimeLimit, FollowsTheLocksDeadlineWithinWhatRuntimesWait) {
