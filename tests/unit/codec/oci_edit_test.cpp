@@ -161,6 +161,8 @@ TEST(PlanSplices, RefusesTextThatParseWouldRefuse) {
   EXPECT_FALSE(plan_splices(*config, {.cgroups_path = "/\xff"}, std::nullopt));
   EXPECT_FALSE(plan_splices(*config, {.cgroups_path = "/a\nb"}, std::nullopt));
   EXPECT_FALSE(plan_splices(*config, {}, HookRegistration{.path = "/\xc0\x80", .args = {}}));
+  // A runtime could not execute it.
+  EXPECT_FALSE(plan_splices(*config, {}, HookRegistration{.path = "", .args = {}}));
 }
 
 TEST(ApplySplices, RefusesDisorder) {

@@ -335,7 +335,7 @@ class PluginAtCrio : public PluginTest {
                                     .config = config,
                                     .creator = runtime_,
                                     .driver = core::Driver::kCgroupfs,
-                                    .hooks = {}});
+                                    .hooks = {.path = "/podqos-hook", .args = {}}});
     ASSERT_TRUE(placed) << placed.error().message;
   }
   /// The hook of a container in the test's own bundle.

@@ -376,7 +376,7 @@ class HeadlessPluginTest : public PluginTest {
                                   "io.kubernetes.cri-o.SandboxID": "another"}})",
                     .creator = start_process(),
                     .driver = core::Driver::kCgroupfs,
-                    .hooks = {}});
+                    .hooks = {.path = "/podqos-hook", .args = {}}});
     if (placed) return false;
     EXPECT_EQ(placed.error().code, ErrorCode::kConflict) << placed.error().message;
     EXPECT_THAT(placed.error().message, HasSubstr("names a pod of sandbox \"sandbox-1\""));
