@@ -204,8 +204,9 @@ class Resizing {
     PODQOS_ASSIGN(const auto now, transaction.store().pod(record.pod.uid));
     if (!now || now->released_at) return fail(ErrorCode::kNotFound, "the pod has ended meanwhile");
     const std::string& container = decided_.pod.container;
+    auto resizing = std::move(record.resizing);
     record = core::with_amounts(*now, core::amounts_of(record, container), container);
-    record.resizing.reset();
+    record.resizing = std::move(resizing);
     return write(transaction, record, *now, decided_.updates);
   }
 
@@ -255,6 +256,8 @@ class Resizing {
     const auto note = [&left](const Status& undone) {
       if (!undone) left += cat(left.empty() ? "" : "; ", undone.error().message);
     };
+    // cgroup v1 refuses a container a quota above its pod's, which may have been lowered.
+    static_cast<void>(give(decided_.pod.raised).has_value());
     for (std::size_t at = 0; at < reached_; ++at) {
       const ContainerUpdate& update = decided_.updates.at(at);
       note(with_container_id(runtimes_.at(at)(update.values.undo), update.container.id));

@@ -322,6 +322,35 @@ TEST_P(ResizePod, TakesBackWhatWasDoneWhateverFails) {
   }
 }
 
+/// cgroup v1 refuses a container a quota above its pod's (kernel/sched/core.c
+/// tg_cfs_schedulable_down()); here both versions do.
+TEST_P(ResizePod, TakesBackWhatWasLoweredWhateverFails) {
+  ASSERT_TRUE(double_web());
+  on_update = [this](const std::string& call) -> Status {
+    const auto wanted = parse_int(call.substr(call.rfind(' ') + 1)).value_or(0);
+    const bool fits = wanted <= parse_int(word_at(quota(kWebPod), 0)).value_or(0);
+    return fits ? Status{} : fail(ErrorCode::kRefused, "Invalid argument");
+  };
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    node_.fail_once_after(at);
+    const auto done = resize("web", amounts("125m", "32Mi"), amounts("250m", "64Mi"));
+    const bool failed = !node_.failing;
+    node_.allow_all();
+    if (!failed) {
+      ASSERT_TRUE(done) << done.error().message;
+      EXPECT_GT(at, 3);
+      break;
+    }
+    if (done) {
+      ASSERT_TRUE(double_web());
+    }
+    ASSERT_TRUE(node_.reconcile());
+    expect_pod(750, 384);
+    EXPECT_EQ(quota(cat(kWebPod, "/web")), quota_of(100'000));
+  }
+}
+
 TEST_P(ResizePod, RefusesBeforeAnythingIsWritten) {
   const auto changes = node_.changes;
   find = [](const core::ContainerRecord& /*container*/) {
