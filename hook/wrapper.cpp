@@ -114,8 +114,7 @@ int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
   return 1;
 }
 
-/// The bundle of a container about to be created, where podqos may be concerned by its config.json
-/// or has edited it.
+/// The bundle of a container about to be created, whose config.json may concern podqos.
 struct Opened {
   Bundle bundle;
   bool concerns = false;  ///< podqos may be concerned by the container
@@ -125,7 +124,6 @@ struct Opened {
 /// the runtime will read it: an ordinary container must start nevertheless.
 bool uneditable_may_concern(const std::string& path, const core::Settings& settings) {
   const sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-  if (!fd.valid()) return false;
   const auto text = sys::read_all(fd.get(), codec::kMaxConfigSize, path);
   return !text || app::may_concern(*text, settings);
 }
@@ -134,8 +132,9 @@ bool uneditable_may_concern(const std::string& path, const core::Settings& setti
 /// @return nullopt: podqos does nothing and runs the runtime
 Result<std::optional<Opened>> open_config(const RuntimeCall& call, const core::Settings& settings) {
   auto bundle = Bundle::open(call.bundle);
-  // The runtime reports a bundle that cannot be read, in the form that its engine expects.
-  if (!bundle) return std::nullopt;
+  // The runtime reports a bundle that is missing, in the form that its engine expects.
+  if (!bundle && bundle.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!bundle) return fail(std::move(bundle).error());
   Opened opened{.bundle = std::move(*bundle)};
   const Status read = opened.bundle.read_config();
   if (!read) {
@@ -152,9 +151,8 @@ Result<std::optional<Opened>> open_config(const RuntimeCall& call, const core::S
   return opened;
 }
 
-/// Opens files and directories that the child may change; in place of what is yet to be made, its
-/// directory.
-std::vector<sys::UniqueFd> open_places(std::vector<std::string> paths) {
+/// Opens what the child may change; in place of what is yet to be made, its directory.
+Result<std::vector<sys::UniqueFd>> open_places(std::vector<std::string> paths) {
   std::vector<sys::UniqueFd> places;
   for (std::string& path : paths) {
     while (path.ends_with('/'))
@@ -163,6 +161,8 @@ std::vector<sys::UniqueFd> open_places(std::vector<std::string> paths) {
     sys::UniqueFd place{::open(path.c_str(), kFlags)};
     if (!place.valid() && errno == ENOENT)
       place = sys::UniqueFd{::open(path.substr(0, path.rfind('/') + 1).c_str(), kFlags)};
+    if (const int err = errno; !place.valid() && err != ENOENT)
+      return fail_errno(err, cat("open ", path));
     if (place.valid()) places.push_back(std::move(place));
   }
   return places;
@@ -249,7 +249,7 @@ bool place_or_admit(const Context& context, Opened& opened,
 Result<bool> run_child(const Context& context, std::vector<std::string> paths, int directory,
                        Clock::time_point deadline,
                        const std::function<bool(const Status&)>& decide) {
-  const auto opened = open_places(std::move(paths));
+  PODQOS_ASSIGN(const auto opened, open_places(std::move(paths)));
   std::vector<int> places;
   if (directory >= 0) places.push_back(directory);
   for (const sys::UniqueFd& place : opened)
