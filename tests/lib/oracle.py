@@ -425,6 +425,6 @@ def describe(pid):
 
 
 def build_stepper(program):
-    """Compiles stepper.c, which kills a program at its N-th system call."""
+    """Compiles stepper.c, which kills a program at its N-th system call, or lets that fail."""
     source = pathlib.Path(__file__).with_name("stepper.c")
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-o", program, source], check=True)

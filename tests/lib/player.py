@@ -75,9 +75,13 @@ class Case(harness.TestCase):
         command = [str(harness.RUNTIME), "--config", self.config, "create", "--bundle", str(made.bundle.path), made.id]
         return self.run_podqos(command, b"", kill)
 
+    def cgroup_of(self, made):
+        """The cgroup that config.json names."""
+        return json.loads(made.bundle.read())["linux"]["cgroupsPath"]
+
     def start(self, made):
-        """The process in the cgroup that config.json names, in every hierarchy."""
-        made.cgroup = json.loads(made.bundle.read())["linux"]["cgroupsPath"]
+        """The process in its cgroup, in every hierarchy."""
+        made.cgroup = self.cgroup_of(made)
         made.process = subprocess.Popen(["/bin/sleep", "1000"], stdin=subprocess.DEVNULL)
         self.running.append(made)
         self.machine.enter(made.process.pid, made.cgroup)
