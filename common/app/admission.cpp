@@ -242,6 +242,8 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
   // Under a CRI engine annotations are those of the pod's author.
   if (!podqos && engine->cri && settings.trust_annotations == core::TrustAnnotations::kNone)
     podqos = core::PodqosAnnotations{};
+  if (!podqos && engine->pod_uid)
+    return fail(std::move(podqos).error().with_context(cat("pod ", *engine->pod_uid)));
   if (!podqos) return fail(std::move(podqos).error());
   if (!core::is_managed(*podqos, *engine, settings, placed_at)) return std::nullopt;
   Result<std::optional<AdmissionRequest>> found{std::in_place, std::in_place};

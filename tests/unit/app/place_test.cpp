@@ -17,6 +17,7 @@ namespace podqos::app {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(MayConcern, LooksForTheNamesOfPodsUnlessAllArePods) {
   struct Case {
@@ -128,6 +129,7 @@ TEST(AdmissionRequestOf, AnInvalidAnnotationIsRefusedUnlessAuthorsAreNotTrusted)
     core::Settings settings;
     const auto request = admission_request(facts, settings, std::nullopt);
     ASSERT_FALSE(request);
+    EXPECT_THAT(request.error().message, StartsWith("pod 42: annotation podqos.io/requests = "));
     EXPECT_THAT(request.error().message, HasSubstr("\"x\" is not a quantity"));
     settings.trust_annotations = core::TrustAnnotations::kNone;
     const auto ignored = admission_request(facts, settings, std::nullopt);
