@@ -44,6 +44,28 @@ NO_HEADERS = {
 # No layer of the product: no streams, no regex; no second way to start a program.
 NOWHERE = ("iostream", "fstream", "sstream", "regex")
 FORBIDDEN_CALL = re.compile(r"(?<![\w.>:])(?:std::|::)?(system|popen|execvp|execlp|getpwnam|getpwuid|getgrnam)\s*\(")
+# What may wait for others stands in these files alone, each with what bounds it; all else waits by sys::Clock::poll().
+WAIT = re.compile(r"(?:(?<![\w:])::(?:p?poll|select|epoll_wait|waitp?id|wait|flock|lockf|accept4?|connect|recv(?:msg|from)?|"
+                  r"nanosleep|clock_nanosleep|u?sleep|pause|sigwait(?:info)?)\s*\()|(?:sleep_for|sleep_until)\s*\(")
+MAY_WAIT = {
+    "common/app/departure.cpp": "poststop and reconcile, 1.3 s in all",
+    "common/app/log_sinks.cpp": "a time of 0, and a socket that does not block",
+    "common/cgroup/discovery.cpp": "a time of 0",
+    "common/cgroup/execute_units.cpp": "the 50 ms of a transaction",
+    "common/store/event_file.cpp": "LOCK_NB",
+    "common/sys/clock.cpp": "its caller's deadline",
+    "common/sys/directory.cpp": "its caller's patience",
+    "common/sys/file_lock.cpp": "LOCK_NB, or a WakeUp at the deadline",
+    "ctl/configure/program.cpp": "its caller's patience; what was killed",
+    "ctl/view/events.cpp": "an interval, in which --follow ends with its reader",
+    "ctl/view/top.cpp": "the rest of a key that was typed",
+    "hook/lifecycle.cpp": "the 5 s of poststop",
+    "hook/resources_input.cpp": "a second for who writes to the pipe",
+    "hook/sandboxed_child.cpp": "the deadline of a start; what has ended, or was killed before it did anything",
+    "hook/wrapper.cpp": "the runtime, in whose place it stands during an update",
+    "nri/http_server.cpp": "a socket that does not block",
+    "nri/sockets.cpp": "a socket that does not block",
+}
 MARKER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 MAX_LINES, MAX_TEST_LINES = 400, 650
@@ -106,6 +128,8 @@ def faults_in(path):
                 yield number, fault
         elif FORBIDDEN_CALL.search(line.split("//", 1)[0]):
             yield number, "no shell, no PATH lookup, no NSS"
+        elif WAIT.search(line.split("//", 1)[0]) and path.relative_to(ROOT).as_posix() not in MAY_WAIT:
+            yield number, "waits: use sys::Clock::poll(), or say in MAY_WAIT what bounds it"
 
 
 def namesakes(files):
