@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -81,11 +82,13 @@ class StoppedChild(harness.TestCase):
         command = [*self.wrapper.command("create"), "--bundle", str(bundle.path), name]
         with (self.podqos.state / "lock").open("w") as lock, (self.tmp / "error").open("wb") as error:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            begin = time.monotonic()
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
             self.addCleanup(process.kill)
             [child] = patience.expect(lambda: children(process.pid), "the child process")
             os.kill(child, signal.SIGSTOP)
         self.assertEqual(process.wait(), status)
+        self.assertLessEqual(time.monotonic() - begin, 5 * 1.1 + 1)  # on a busy machine
         self.assertIn("did not end in time", (self.tmp / "error").read_text(encoding="utf-8"))
         self.assertEqual(bundle.read(), before)
         return name
