@@ -39,7 +39,10 @@ struct DecidedResize {
 /// Lowers the bursts to what the kernel takes beside the old quotas and the new ones.
 void lower_bursts(Transaction& transaction, const DecidedResize& decided) {
   for (const ContainerUpdate& update : decided.updates) {
-    const auto quota = update.values.steps.back().cpu_quota;
+    auto quota = update.values.steps.back().cpu_quota;
+    // Where the runtime has failed, the container may have the new one already.
+    const auto old = update.values.undo.cpu_quota;
+    if (old && *old > 0 && (!quota || *quota <= 0 || *old < *quota)) quota = old;
     write_burst(transaction, decided.pod.before, update.container,
                 quota.transform([](auto micros) { return Micros{micros}; }));
   }
@@ -171,8 +174,9 @@ class Resizing {
     }
     PODQOS_ASSIGN(Status done, raise());
     if (done) done = update_containers();
-    if (done) done = give(decided_.pod.after);
-    if (!done) return fail(take_back(std::move(done).error()));
+    const bool all_updated = done.has_value();
+    if (done) done = give(decided_.pod.after, decided_.updates);
+    if (!done) return fail(take_back(std::move(done).error(), all_updated));
     return decided_.pod;
   }
 
@@ -198,7 +202,8 @@ class Resizing {
   }
 
   /// Gives the pod the resources of one of its records, as it is by now.
-  Status give(core::PodRecord& record) {
+  /// @param updated  see write()
+  Status give(core::PodRecord& record, const std::vector<ContainerUpdate>& updated) {
     PODQOS_ASSIGN(auto transaction, begin_());
     PODQOS_TRY(reconcile_interrupted(transaction));
     PODQOS_ASSIGN(const auto now, transaction.store().pod(record.pod.uid));
@@ -207,7 +212,7 @@ class Resizing {
     auto resizing = std::move(record.resizing);
     record = core::with_amounts(*now, core::amounts_of(record, container), container);
     record.resizing = std::move(resizing);
-    return write(transaction, record, *now, decided_.updates);
+    return write(transaction, record, *now, updated);
   }
 
   /// @param updated  containers whose burst follows the quota that they have by now
@@ -250,19 +255,21 @@ class Resizing {
     return runtime(values);
   }
 
+  /// @param all_updated  whether all containers were
   /// @return the cause, with what has become of what was done
-  Error take_back(Error cause) {
+  Error take_back(Error cause, bool all_updated) {
     std::string left;
     const auto note = [&left](const Status& undone) {
       if (!undone) left += cat(left.empty() ? "" : "; ", undone.error().message);
     };
-    // cgroup v1 refuses a container a quota above its pod's, which may have been lowered.
-    static_cast<void>(give(decided_.pod.raised).has_value());
+    // cgroup v1 refuses a container a quota above its pod's, which may have been lowered. No burst
+    // follows: the kernel refuses a quota below it.
+    if (all_updated) static_cast<void>(give(decided_.pod.raised, {}).has_value());
     for (std::size_t at = 0; at < reached_; ++at) {
       const ContainerUpdate& update = decided_.updates.at(at);
-      note(with_container_id(runtimes_.at(at)(update.values.undo), update.container.id));
+      note(with_container_id(tell(runtimes_.at(at), update.values.undo), update.container.id));
     }
-    note(give(decided_.pod.before));
+    note(give(decided_.pod.before, decided_.updates));
     cause.message += left.empty() ? std::string{"; what was done has been taken back"}
                                   : cat("; not all that was done could be taken back: ", left,
                                         "; podqosctl status shows what the pod has now");

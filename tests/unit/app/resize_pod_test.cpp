@@ -481,5 +481,25 @@ TEST_P(ResizeBurstingPod, KeepsTheBurstOfAContainerWithinItsQuota) {
   EXPECT_EQ(burst_of(kWebPod), "75000");
 }
 
+/// No burst is above the quota that a container gets back.
+TEST_P(ResizeBurstingPod, TakesBackAQuotaBesideABurst) {
+  const std::string web = cat(kWebPod, "/web");
+  const char* const file = node_.tree.is_v2() ? "cpu.max.burst" : "cpu.cfs_burst_us";
+  on_update = [&](const std::string& call) -> Status {
+    const auto wanted = parse_int(call.substr(call.rfind(' ') + 1)).value_or(0);
+    if (parse_int(node_.file(web, file)).value_or(0) > wanted)
+      return fail(ErrorCode::kRefused, "Invalid argument");
+    if (!call.ends_with(" 100000")) return {};
+    node_.update(Pid{10}, told_);
+    return fail(ErrorCode::kTimeout, "it did not end in time");
+  };
+  const auto done = double_web();
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("what was done has been taken back"));
+  EXPECT_EQ(quota(web), quota_of(50'000));
+  EXPECT_EQ(node_.file(web, file), "50000");
+  expect_pod(500, 256);
+}
+
 }  // namespace
 }  // namespace podqos::app
