@@ -14,7 +14,6 @@
 #include <cstdint>
 
 #include "common/base/text.h"
-#include "common/sys/fd.h"
 #include "common/sys/sandbox.h"
 #include "hook/programs.h"
 
@@ -97,6 +96,24 @@ Result<int> run(const Sandbox& sandbox, Landlock landlock, Clock::time_point dea
 }
 
 }  // namespace
+
+Result<std::vector<sys::UniqueFd>> open_places(std::vector<std::string> paths) {
+  std::vector<sys::UniqueFd> places;
+  for (std::string& path : paths) {
+    while (path.ends_with('/'))
+      path.pop_back();
+    constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    sys::UniqueFd place{::open(path.c_str(), kFlags)};
+    if (!place.valid() && errno == ENOENT)
+      place = sys::UniqueFd{::open(path.substr(0, path.rfind('/') + 1).c_str(), kFlags)};
+    const int err = errno;
+    if (place.valid())
+      places.push_back(std::move(place));
+    else if (err == EMFILE || err == ENFILE || err == ENOMEM || err == EINTR)
+      return fail_errno(err, cat("open ", path));
+  }
+  return places;
+}
 
 Result<bool> run_in_sandbox(const Sandbox& sandbox, Clock::time_point deadline,
                             const std::function<bool(const Status&)>& decide) {

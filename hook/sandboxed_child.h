@@ -2,11 +2,14 @@
 
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "common/app/log.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
+#include "common/sys/fd.h"
 
 namespace podqos::hook {
 
@@ -19,6 +22,11 @@ struct Sandbox {
   /// processes from such a child.
   std::span<const int> places;
 };
+
+/// Opens files and directories that a child may change; in place of what is yet to be made, its
+/// directory. What cannot be opened for a reason of its own, such as a log below a file, is left
+/// out.
+[[nodiscard]] Result<std::vector<sys::UniqueFd>> open_places(std::vector<std::string> paths);
 
 /// Decides in a child process, which enters the sandbox before: the caller becomes a runtime, which
 /// must not inherit it.

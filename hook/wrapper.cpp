@@ -124,6 +124,7 @@ struct Opened {
 /// the runtime will read it: an ordinary container must start nevertheless.
 bool uneditable_may_concern(const std::string& path, const core::Settings& settings) {
   const sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (!settings.enabled || (!fd.valid() && errno == ENOENT)) return false;
   const auto text = sys::read_all(fd.get(), codec::kMaxConfigSize, path);
   return !text || app::may_concern(*text, settings);
 }
@@ -133,7 +134,8 @@ bool uneditable_may_concern(const std::string& path, const core::Settings& setti
 Result<std::optional<Opened>> open_config(const RuntimeCall& call, const core::Settings& settings) {
   auto bundle = Bundle::open(call.bundle);
   // The runtime reports a bundle that is missing, in the form that its engine expects.
-  if (!bundle && bundle.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!bundle && (bundle.error().code == ErrorCode::kNotFound || !settings.enabled))
+    return std::nullopt;
   if (!bundle) return fail(std::move(bundle).error());
   Opened opened{.bundle = std::move(*bundle)};
   const Status read = opened.bundle.read_config();
@@ -149,23 +151,6 @@ Result<std::optional<Opened>> open_config(const RuntimeCall& call, const core::S
   if (!opened.concerns && (settings.enabled || !text.contains(codec::kEditRecord)))
     return std::nullopt;
   return opened;
-}
-
-/// Opens what the child may change; in place of what is yet to be made, its directory.
-Result<std::vector<sys::UniqueFd>> open_places(std::vector<std::string> paths) {
-  std::vector<sys::UniqueFd> places;
-  for (std::string& path : paths) {
-    while (path.ends_with('/'))
-      path.pop_back();
-    constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    sys::UniqueFd place{::open(path.c_str(), kFlags)};
-    if (!place.valid() && errno == ENOENT)
-      place = sys::UniqueFd{::open(path.substr(0, path.rfind('/') + 1).c_str(), kFlags)};
-    if (const int err = errno; !place.valid() && err != ENOENT)
-      return fail_errno(err, cat("open ", path));
-    if (place.valid()) places.push_back(std::move(place));
-  }
-  return places;
 }
 
 /// Where the log is written; empty if that is no file.
