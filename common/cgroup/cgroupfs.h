@@ -96,7 +96,9 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Status tell(const std::string& unit,
                             const std::vector<core::UnitProperty>& properties);
   /// Queues the SetUnit steps of an executed plan whose cgroup has changed.
-  void note_units(const core::Plan& plan, const Report& report);
+  /// @param at  before the properties of the plan's StartUnit steps: systemd applies some, as
+  ///            ManagedOOMPreference=, only with others that come later
+  void note_units(const core::Plan& plan, const Report& report, std::ptrdiff_t at);
   /// Sends all queued changes.
   [[nodiscard]] Status apply_unit_changes(Report& report);
   /// Sends one change. Sets memory.oom.group again, which systemd changes for a scope.

@@ -98,22 +98,23 @@ bool remove_nested(const sys::Directory& parent, std::string_view name, int& ste
 Result<Report> Cgroupfs::execute(const core::Plan& plan) {
   Report report;
   nested_steps_ = kNestedSteps;
+  const auto earlier = std::ssize(deferred_changes_);
   const Status done =
       carry_out(plan, report, [&](const core::Step& step) { return run(step, plan, report); });
   // Values written before a failure stay, so that systemd must know them too.
-  note_units(plan, report);
+  note_units(plan, report, earlier);
   const Status applied = defers_unit_changes() ? Status{} : apply_unit_changes(report);
   if (!done) return fail(done.error());
   if (!applied) return fail(applied.error());
   return report;
 }
 
-void Cgroupfs::note_units(const core::Plan& plan, const Report& report) {
+void Cgroupfs::note_units(const core::Plan& plan, const Report& report, std::ptrdiff_t at) {
   for (const core::Step& step : plan) {
     const auto* set_unit = std::get_if<core::SetUnit>(&step);
     if (set_unit == nullptr || set_unit->properties.empty()) continue;
     if (set_unit->always || has_changed(report, set_unit->path))
-      deferred_changes_.push_back(*set_unit);
+      deferred_changes_.insert(deferred_changes_.begin() + at++, *set_unit);
   }
 }
 
