@@ -112,8 +112,7 @@ bool is_valid(const core::ConfigEdit& edit, const std::optional<HookRegistration
   const std::string path = edit.cgroups_path.value_or("");
   return is_utf8(path) && path.size() <= kMaxCgroupsPathSize &&
          std::ranges::none_of(path, is_control) &&
-         (!hooks || (!hooks->path.empty() && is_utf8(hooks->path) &&
-                     std::ranges::all_of(hooks->args, is_utf8)));
+         (!hooks || (is_utf8(hooks->path) && std::ranges::all_of(hooks->args, is_utf8)));
 }
 
 void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::ConfigEdit& edit) {
@@ -144,10 +143,11 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
 
 Result<std::vector<Splice>> plan_splices(const OciConfig& config, const core::ConfigEdit& edit,
                                          const std::optional<HookRegistration>& hooks) {
+  if (hooks && hooks->path.empty())
+    return refuse_value("the path of podqos-hook cannot be read from /proc/self/exe");
   if (!is_valid(edit, hooks))
     return refuse_value(
-        "a new string is not valid UTF-8, cgroupsPath is too long or has control bytes, or the "
-        "path of podqos-hook cannot be read from /proc/self/exe");
+        "a new string is not valid UTF-8, or cgroupsPath is too long or has control bytes");
   SplicePlanner planner{config};
   plan_edit(planner, config, edit);
   if (hooks && !config.has_create_hook)

@@ -46,7 +46,9 @@ Result<std::string> DryRunFiles::set_aside(const std::string& path) {
 
 Result<std::vector<std::string>> DryRunFiles::list(std::string_view subdirectory) {
   std::set<std::string> names;
-  if (files_ != nullptr) {
+  if (records_ && subdirectory == kPodsName) {
+    names.insert(records_->begin(), records_->end());
+  } else if (files_ != nullptr) {
     PODQOS_ASSIGN(const auto found, files_->list(subdirectory));
     names.insert(found.begin(), found.end());
   }
@@ -62,8 +64,8 @@ Result<std::vector<std::string>> DryRunFiles::list(std::string_view subdirectory
 
 Status DryRunFiles::unlock() {
   if (files_ == nullptr) return {};
-  PODQOS_ASSIGN(const auto names, files_->list(kPodsName));
-  for (const std::string& name : names) {
+  PODQOS_ASSIGN(records_, files_->list(kPodsName));
+  for (const std::string& name : *records_) {
     if (!name.ends_with(kRecordSuffix)) continue;
     std::string path = cat(kPodsName, "/", name);
     // One that cannot be read is read again, and said, when it is asked for.

@@ -42,6 +42,7 @@ class DryRunFiles final : public StateFiles {
   std::vector<std::string>* plan_;
   std::map<std::string, std::optional<std::string>> changed_;  ///< nullopt: removed
   std::optional<std::string> rows_;                            ///< once they are changed
+  std::optional<std::vector<std::string>> records_;            ///< names in `pods` at unlock()
 };
 
 }  // namespace podqos::store

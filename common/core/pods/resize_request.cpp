@@ -347,7 +347,7 @@ Status check_usage(const CgroupValues& before, const CgroupValues& after,
   return fail(
       ErrorCode::kRefused,
       cat("memory limit ", format_amount(Bytes{*limit}), " is too low: ", format_amount(*usage),
-          " is in use; ask for ", format_amount(least), " at least, or let it use less"));
+          " is in use; ask for ", exact_amount(least), " at least, or let it use less"));
 }
 
 }  // namespace podqos::core

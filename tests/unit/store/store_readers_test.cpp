@@ -110,6 +110,7 @@ TEST_F(DryRun, GivesUpTheLockBeforeRecordsAreParsed) {
   {
     Store writer = opened();
     EXPECT_TRUE(writer.erase_pod("pod-1"));
+    EXPECT_TRUE(writer.put_pod(record_of("pod-2")));
     EXPECT_TRUE(writer.commit());
   }
   EXPECT_THAT(*reader->pod_uids(), ElementsAre("pod-1"));
