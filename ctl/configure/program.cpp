@@ -125,9 +125,11 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
   std::vector<char> chunk(kChunk);
   int end = 0;
   pid_t ended = 0;
+  int cause = 0;
   // Not for the end of its outputs, which a process that it leaves behind may keep open.
   wait_until(patience, kInterval, [&] {
     ended = ::waitpid(pid, &end, WNOHANG);
+    cause = errno;
     output.read(chunk);
     errors.read(chunk);
     return ended != 0;
@@ -138,7 +140,7 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
     return fail(ErrorCode::kTimeout,
                 cat(join(argv, " "), ": timed out after ", patience.count(), " s"));
   }
-  if (ended != pid) return fail_errno(errno, cat(join(argv, " "), ": wait for its end"));
+  if (ended != pid) return fail_errno(cause, cat(join(argv, " "), ": wait for its end"));
   if (!WIFEXITED(end) || WEXITSTATUS(end) != status) {
     const std::string& said = errors.text.empty() ? output.text : errors.text;
     const auto lines = parts_of(std::string_view{said}.substr(0, kMostSaid), '\n');

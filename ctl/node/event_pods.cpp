@@ -62,7 +62,10 @@ void name_events(std::vector<Event>& events, const NodeRecords& records) {
   for (Event& event : events) {
     const auto pod = pods.find(event.uid);
     if (pod == pods.end()) continue;
-    if (event.pod_name.empty()) event.pod_name = pod->second->pod.name;
+    if (event.pod_name.empty()) {
+      event.pod_name = pod->second->pod.name;
+      event.pod_namespace = pod->second->pod.pod_namespace;
+    }
     const auto name = records.names.find(event.container_id);
     if (name != records.names.end()) event.container = name->second;
   }

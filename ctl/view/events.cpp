@@ -52,6 +52,14 @@ struct Filter {
   }
 };
 
+/// Among which --pod selects.
+std::vector<core::PodRecord> pods_of(const EventsOptions& options, std::vector<Event> events,
+                                     const core::Settings& settings) {
+  if (options.pod.empty()) return {};
+  name_events(events, settings);
+  return pods_in(events);
+}
+
 /// @return the errors of select()
 /// @param pods  have to outlive the filter
 Result<Filter> filter_of(const EventsOptions& options, const std::vector<core::PodRecord>& pods) {
@@ -130,7 +138,8 @@ Result<int> follow(store::EventReader& reader, const Filter& filter, Printer& pr
   return kDone;
 }
 
-/// Reads nothing but the configuration and the state directory: drops all capabilities.
+/// Reads the configuration, the state directory and what engines call their containers: drops all
+/// capabilities.
 Result<int> run_events(const EventsOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
   PODQOS_TRY(narrow({}));
@@ -148,9 +157,7 @@ Result<int> run_events(const EventsOptions& options, const Cli& cli) {
   if (!reader) return fail(std::move(reader).error());
   PODQOS_ASSIGN(auto list, reader->next());
   warn_of_damage(list);
-  std::vector<Event> named = list.events;
-  name_events(named, settings);
-  const std::vector<core::PodRecord> pods = pods_in(named);
+  const std::vector<core::PodRecord> pods = pods_of(options, list.events, settings);
   PODQOS_ASSIGN(const auto filter, filter_of(options, pods));
   filter.apply_to(list.events);
   const std::int64_t last = options.follow && options.last == 0 ? kFollowed : options.last;

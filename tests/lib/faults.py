@@ -28,7 +28,7 @@ FEWEST = 60  # calls of a program that does what it should
 KILLED = 137
 # What a message has in place of the error's own text.
 OTHER_WORDS = ("is not removed", "echo: I/O error", "cannot be read from /proc/self/exe", "is hidden: /proc",
-               "no such cgroup", "standard output", "none of the runtimes", "has ended meanwhile", "does not exist")
+               "no such cgroup", "standard output", "none of the runtimes", "has ended meanwhile", "it has ended", "does not exist")
 # What differs from run to run.
 PASSING = re.compile(rb'"(pid|startTime|id|bundle|cgroup)":("[^"]*"|\d+)|,"oomLook":{[^}]*}')
 LEFT_OUT = ("lock", "nri.lock", "resize.lock", "events", "events.1", "rows")

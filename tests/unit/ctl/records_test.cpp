@@ -65,14 +65,15 @@ TEST_F(AddEngineNames, GivesThoseOfPodman) {
 TEST_F(AddEngineNames, GivesThemToEventsOfLivingPods) {
   core::PodRecord pod = pod_of(core::Engine::kPodman);
   pod.pod.name = pod.containers.front().name = "web";
+  pod.pod.pod_namespace = "default";
   const NodeRecords records{.node = {}, .pods = {pod}, .warnings = {}, .names = {{kId, "web"}}};
   std::vector<core::Event> events(3);
   events[0].uid = events[0].container_id = events[0].container = kId;
   events[1].uid = kId;
   events[2].uid = "gone";
   name_events(events, records);
-  EXPECT_EQ(name_of(events[0]), "web/web");
-  EXPECT_EQ(name_of(events[1]), "web");
+  EXPECT_EQ(name_of(events[0]), "default/web/web");
+  EXPECT_EQ(name_of(events[1]), "default/web");
   EXPECT_EQ(name_of(events[2]), "gone");
 }
 
