@@ -109,7 +109,7 @@ Result<std::vector<sys::UniqueFd>> open_places(std::vector<std::string> paths) {
     const int err = errno;
     if (place.valid())
       places.push_back(std::move(place));
-    else if (err == EMFILE || err == ENFILE || err == ENOMEM || err == EINTR)
+    else if (err != ENOENT)
       return fail_errno(err, cat("open ", path));
   }
   return places;

@@ -24,8 +24,7 @@ struct Sandbox {
 };
 
 /// Opens files and directories that a child may change; in place of what is yet to be made, its
-/// directory. What cannot be opened for a reason of its own, such as a log below a file, is left
-/// out.
+/// directory.
 [[nodiscard]] Result<std::vector<sys::UniqueFd>> open_places(std::vector<std::string> paths);
 
 /// Decides in a child process, which enters the sandbox before: the caller becomes a runtime, which

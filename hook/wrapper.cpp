@@ -153,17 +153,20 @@ Result<std::optional<Opened>> open_config(const RuntimeCall& call, const core::S
   return opened;
 }
 
-/// Where the log is written; empty if that is no file.
+/// The logs that are files: podqos's own, and the one that the engine has the runtime write.
 std::vector<std::string> log_paths(const Context& context) {
-  const std::string& sink = context.settings.log_sink;
-  return sink.contains('/') ? std::vector{sink} : std::vector<std::string>{};
+  std::vector<std::string> paths;
+  if (const std::string& sink = context.settings.log_sink; sink.contains('/'))
+    paths.push_back(sink);
+  if (const std::string& log = context.call.log_file; !log.empty())
+    paths.push_back(log.contains('/') ? log : cat("./", log));
+  return paths;
 }
 
-/// Where a transaction writes, the log included.
+/// Where a transaction writes, beside the log.
 std::vector<std::string> transaction_paths(const Context& context) {
-  std::vector<std::string> paths = log_paths(context);
   // Kept for the child, which does not read the node's list of mounts again then.
-  std::ranges::move(cgroup::mount_points({.keep = true}), std::back_inserter(paths));
+  std::vector<std::string> paths = cgroup::mount_points({.keep = true});
   paths.push_back(context.settings.state_dir);
   return paths;
 }
@@ -229,12 +232,17 @@ bool place_or_admit(const Context& context, Opened& opened,
   return true;
 }
 
-/// Decides in a child that may write to `paths` and, unless it is negative, the open directory.
+/// Decides in a child that may write to `paths`, the logs and, unless it is negative, the open
+/// directory.
 /// @return as run_in_sandbox()
 Result<bool> run_child(const Context& context, std::vector<std::string> paths, int directory,
                        Clock::time_point deadline,
                        const std::function<bool(const Status&)>& decide) {
-  PODQOS_ASSIGN(const auto opened, open_places(std::move(paths)));
+  PODQOS_ASSIGN(auto opened, open_places(std::move(paths)));
+  // A log that cannot be opened concerns no container.
+  for (std::string& path : log_paths(context))
+    if (auto log = open_places({std::move(path)}))
+      std::ranges::move(*log, std::back_inserter(opened));
   std::vector<int> places;
   if (directory >= 0) places.push_back(directory);
   for (const sys::UniqueFd& place : opened)
@@ -258,11 +266,9 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   if (!*opened) return true;
   const auto timeouts =
       broken ? std::nullopt : std::optional{app::Timeouts{.deadline = end - kReserve}};
-  std::vector<std::string> paths = timeouts ? transaction_paths(context) : log_paths(context);
-  if (const std::string& log = context.call.log_file; !log.empty())
-    paths.push_back(log.contains('/') ? log : cat("./", log));
   const auto ended = run_child(
-      context, std::move(paths), (*opened)->bundle.fd(), end,
+      context, timeouts ? transaction_paths(context) : std::vector<std::string>{},
+      (*opened)->bundle.fd(), end,
       [&](const Status& entered) { return place_or_admit(context, **opened, timeouts, entered); });
   if (ended) return *ended;
   if (!broken && !admits(context, ended.error())) return false;

@@ -127,6 +127,25 @@ exec {oci.runtime_path(self.kind)} "$@"
 
 
 @harness.runc_only
+class NoLog(harness.TestCase):
+    """Logs that cannot be opened, podqos's and the engine's, concern no container."""
+
+    settings = {"onError": "reject"}
+
+    def test_is_placed_nevertheless(self):
+        (self.tmp / "file").touch()
+        (self.tmp / "loop").symlink_to("loop")
+        for sink in ("file/log", "loop/log", "missing/log"):
+            with self.subTest(sink):
+                self.podqos.settings["log"] = {"sink": str(self.tmp / sink)}
+                self.podqos.config(self.kind)
+                name = self.container_id("app")
+                pid = self.wrapper.launch(name, self.bundle(MANIFEST, "app"))
+                self.assertIn("/podfaults-1/", machines.cgroup_of(pid))
+                self.wrapper.delete(name)
+
+
+@harness.runc_only
 class NoProgram(harness.TestCase):
     """A runtime that the kernel cannot execute: its log, where the engine looks, and podqos's say so."""
 
