@@ -87,12 +87,16 @@ Finding check_reclaim(const KernelFacts& facts) {
 /// @note Documentation/admin-guide/cgroup-v2.rst, cpu.idle
 Finding check_wakeup(const KernelFacts& facts, const core::Settings& settings) {
   if (facts.layout.cpu != core::CgroupVersion::kV2)
-    return {"kernel", "wakeup", kSkipped, "only cgroup v2 has idle cgroups of use"};
+    return {"kernel", "wakeup", kSkipped,
+            "on cgroup v1 the BestEffort tier has the least shares already"};
   if (settings.cpu_idle_besteffort)
-    return {"kernel", "wakeup", kOk, "BestEffort pods give way to a process that wakes up"};
-  return {"kernel", "wakeup", kSkipped,
-          "beside busy BestEffort pods a process that wakes up may wait for milliseconds",
-          "set cpuIdle.bestEffort to true where BestEffort pods compute for long"};
+    return {"kernel", "wakeup", kOk,
+            "the BestEffort tier is idle, where the kernel has cpu.idle (Linux 5.15)"};
+  return {
+      "kernel", "wakeup", kSkipped,
+      "beside busy BestEffort pods a process that wakes up may wait for milliseconds, unless the "
+      "tier is idle (Linux 5.15)",
+      "set cpuIdle.bestEffort to true where BestEffort pods compute for long"};
 }
 
 }  // namespace

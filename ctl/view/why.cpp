@@ -240,11 +240,9 @@ Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups) {
   PODQOS_ASSIGN(story.records, read_records(settings));
   find_engine_names(story.records);
   auto journal = store::read_events(settings.state_dir);
-  if (journal) {
-    story.events = std::move(journal->events);
-    name_events(story.events, story.records);
-  } else
-    warn(journal.error().message);
+  if (!journal) warn(journal.error().message);
+  if (journal) story.events = std::move(journal->events);
+  name_events(story.events, story.records);
   story.missed = find_not_managed(story.configuration, story.records, story.events, cgroups);
   return story;
 }

@@ -41,12 +41,14 @@ TEST(CheckKernel, SaysWhatItOffers) {
             "reclaim ok: memory.reclaim is there\n"
             "hugepages skipped: no memory is preallocated as huge pages\n"
             "wakeup skipped: beside busy BestEffort pods a process that wakes up may wait for "
-            "milliseconds → set cpuIdle.bestEffort to true where BestEffort pods compute for "
-            "long\n");
+            "milliseconds, unless the tier is idle (Linux 5.15) → set cpuIdle.bestEffort to true "
+            "where BestEffort pods compute for long\n");
   core::Settings idle;
   idle.cpu_idle_besteffort = true;
-  EXPECT_THAT(shown(check_kernel(kernel(), idle)),
-              HasSubstr("wakeup ok: BestEffort pods give way to a process that wakes up\n"));
+  EXPECT_THAT(
+      shown(check_kernel(kernel(), idle)),
+      HasSubstr(
+          "wakeup ok: the BestEffort tier is idle, where the kernel has cpu.idle (Linux 5.15)\n"));
   KernelFacts facts = kernel();
   facts.hugepages = Bytes{1LL << 30U};
   EXPECT_THAT(shown(check_kernel(facts, {})),
